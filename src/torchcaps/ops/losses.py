@@ -1,0 +1,102 @@
+"""Eq. 4 and the reconstruction term."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["margin_loss", "multi_hot", "reconstruction_loss"]
+
+
+def margin_loss(
+    lengths: Tensor,
+    targets: Tensor,
+    *,
+    positive: float = 0.9,
+    negative: float = 0.1,
+    down_weight: float = 0.5,
+    reduction: str = "mean",
+) -> Tensor:
+    r"""Margin loss (Eq. 4), summed over the classes; several classes may be present at once.
+
+    .. math:: L_k = T_k \max(0, m^+ - \|v_k\|)^2 + \lambda (1 - T_k) \max(0, \|v_k\| - m^-)^2
+
+    Args:
+        positive, negative, down_weight: m⁺, m⁻ and λ of the paper.
+        reduction: ``"mean"`` or ``"sum"`` over the batch, or ``"none"`` for one loss an example.
+
+    Shape:
+        lengths: ``[B, J]``. targets: class numbers ``[B]``, or multi-hot ``[B, J]`` of any dtype.
+
+    Example:
+        >>> import torch
+        >>> from torchcaps import ops
+        >>> ops.margin_loss(torch.tensor([[0.9, 0.1, 0.1]]), torch.tensor([0])).item()
+        0.0
+    """
+    if lengths.ndim != 2:
+        raise ValueError(
+            f"lengths must be [B, J], got {list(lengths.shape)}; ops.capsule_lengths makes them from capsules"
+        )
+    if lengths.dtype in (torch.float16, torch.bfloat16):
+        lengths = lengths.float()
+    present = (targets if targets.ndim == 2 else multi_hot(targets, lengths.shape[1])).to(lengths.dtype)
+    if present.shape != lengths.shape:
+        raise ValueError(f"{list(lengths.shape)} lengths need as many targets, got {list(present.shape)}")
+    missed = (positive - lengths).clamp(min=0).square()
+    invented = (lengths - negative).clamp(min=0).square()
+    loss = (present * missed + down_weight * (1 - present) * invented).sum(dim=1)
+    return _reduce(loss, reduction)
+
+
+def reconstruction_loss(
+    reconstruction: Tensor, images: Tensor, *, scale: float = 0.0005, reduction: str = "mean"
+) -> Tensor:
+    """Sum of squared pixel differences times ``scale``: a sum over the picture, never a mean.
+
+    Shape:
+        reconstruction, images: ``[B, C, H, W]``.
+
+    Example:
+        >>> import torch
+        >>> from torchcaps import ops
+        >>> ops.reconstruction_loss(torch.zeros(2, 1, 28, 28), torch.ones(2, 1, 28, 28)).item()  # 784 · 0.0005
+        0.3919...
+    """
+    if reconstruction.shape != images.shape:
+        raise ValueError(
+            f"a reconstruction of shape {list(reconstruction.shape)} cannot be compared with images of shape "
+            f"{list(images.shape)}; both must be [B, C, H, W]"
+        )
+    difference = (
+        reconstruction.float() - images.float() if reconstruction.dtype.itemsize < 4 else reconstruction - images
+    )
+    return _reduce(scale * difference.square().flatten(1).sum(dim=1), reduction)
+
+
+def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
+    """Turn class numbers, one ``[B]`` or several ``[B, K]`` for each example, into ``[B, J]`` of zeros and ones."""
+    if targets.dtype == torch.bool or targets.is_floating_point() or targets.ndim not in (1, 2):
+        raise TypeError(
+            f"class numbers must be integers [B] or [B, K], got {targets.dtype} {list(targets.shape)}; "
+            "a tensor that is multi-hot already needs no conversion"
+        )
+    index = (targets if targets.ndim == 2 else targets.unsqueeze(1)).long()
+    # Elsewhere than on the CPU this look would wait for the device.
+    if index.device.type == "cpu" and index.numel() and not torch.compiler.is_compiling():
+        lowest, highest = int(index.min()), int(index.max())
+        if lowest < 0 or highest >= num_classes:
+            raise ValueError(
+                f"class numbers run from {lowest} to {highest}; with {num_classes} classes they must be 0 to {num_classes - 1}"
+            )
+    return torch.zeros(len(index), num_classes, device=targets.device).scatter_(1, index, 1.0)
+
+
+def _reduce(loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return loss.mean() if len(loss) else loss.sum()  # an empty batch has loss 0, not NaN
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise ValueError(f"unknown reduction {reduction!r}; choose 'mean', 'sum' or 'none'")

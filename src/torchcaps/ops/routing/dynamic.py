@@ -1,0 +1,189 @@
+"""The public routing ops: arguments are checked here, the work is done by a backend."""
+
+from __future__ import annotations
+
+from typing import Literal, overload
+
+import torch
+from torch import Tensor
+
+from torchcaps.ops.routing import eager, naive
+from torchcaps.ops.routing.backends import choose_backend
+from torchcaps.ops.routing.checks import check_bias, check_linear, check_mask, check_sizes
+from torchcaps.ops.routing.loop import form_votes, iterate
+from torchcaps.ops.routing.options import RoutingOptions
+from torchcaps.ops.routing.trace import RoutingTrace
+
+__all__ = ["capsule_linear", "dynamic_routing", "votes"]
+
+
+def votes(u: Tensor, weight: Tensor) -> Tensor:
+    r"""Predictions of every lower capsule for every upper one (Eq. 2): :math:`\hat u_{j|i} = W_{ij} u_i`.
+
+    Shape:
+        u: ``[B, I, P]``. weight: ``[I, J, D, P]``, or ``[J, D, P]`` shared by all lower capsules.
+        Returns ``[B, I, J, D]``.
+    """
+    check_linear(u, weight)
+    return form_votes(u, weight).transpose(1, 2)
+
+
+@overload
+def dynamic_routing(
+    votes: Tensor,
+    iterations: int = ...,
+    bias: Tensor | None = ...,
+    leaky: bool = ...,
+    mask: Tensor | None = ...,
+    gradient: str = ...,
+    return_trace: Literal[False] = ...,
+) -> Tensor: ...
+@overload
+def dynamic_routing(
+    votes: Tensor,
+    iterations: int = ...,
+    bias: Tensor | None = ...,
+    leaky: bool = ...,
+    mask: Tensor | None = ...,
+    gradient: str = ...,
+    *,
+    return_trace: Literal[True],
+) -> tuple[Tensor, RoutingTrace]: ...
+def dynamic_routing(
+    votes: Tensor,
+    iterations: int = 3,
+    bias: Tensor | None = None,
+    leaky: bool = False,
+    mask: Tensor | None = None,
+    gradient: str = "all",
+    return_trace: bool = False,
+) -> Tensor | tuple[Tensor, RoutingTrace]:
+    r"""Routing by agreement (Procedure 1).
+
+    .. math:: c_{ij} = \mathrm{softmax}_j(b_{ij}),\quad s_j = \sum_i c_{ij} \hat u_{j|i} + \beta_j,\quad
+              v_j = \mathrm{squash}(s_j),\quad b_{ij} \leftarrow b_{ij} + \hat u_{j|i} \cdot v_j
+
+    The logits start at 0 for every example; the softmax runs over the parents j.
+
+    Args:
+        iterations: R; 1 is plain averaging with coefficients 1/J.
+        bias: β, added to the sums inside the loop as in the authors' code.
+        leaky: an extra logit fixed at 0 ("none of the above") takes part in the softmax and is dropped after it.
+        mask: true where a lower capsule is present; the others neither vote nor get a gradient.
+        gradient: ``"all"`` flows through every iteration, ``"last"`` takes the last coefficients as constants.
+        return_trace: also return the :class:`RoutingTrace`.
+
+    Shape:
+        votes: ``[B, I, J, D]``. bias: ``[J, D]``. mask: ``[B, I]`` or ``[I]``. Returns ``[B, J, D]``.
+
+    Example:
+        >>> import torch
+        >>> from torchcaps import ops
+        >>> capsules, trace = ops.dynamic_routing(torch.randn(2, 1152, 10, 16), return_trace=True)
+        >>> capsules.shape, trace.coefficients.shape
+        (torch.Size([2, 10, 16]), torch.Size([3, 2, 1152, 10]))
+    """
+    options = RoutingOptions(iterations, leaky, gradient)
+    if votes.ndim != 4 or not votes.is_floating_point():
+        raise ValueError(
+            f"votes must be floating point [B, I, J, D], got {votes.dtype} {list(votes.shape)}; "
+            "ops.votes(u, weight) makes them from lower capsules"
+        )
+    check_sizes(I=votes.shape[1], J=votes.shape[2], D=votes.shape[3])
+    check_bias(bias, votes.shape[2], votes.shape[3])
+    if mask is not None:
+        mask = check_mask(mask, votes.shape[0], votes.shape[1])
+        votes = votes.masked_fill(~mask[:, :, None, None], 0)  # a zero vote adds nothing to any sum
+    steps = iterate(votes.transpose(1, 2), bias, options)
+    capsules = steps[-1].outputs.to(votes.dtype)
+    if not return_trace:
+        return capsules
+    coefficients = torch.stack([step.coefficients.transpose(1, 2) for step in steps])
+    trace = RoutingTrace(
+        logits=torch.stack([step.logits.transpose(1, 2) for step in steps]),
+        coefficients=coefficients if mask is None else coefficients * mask[None, :, :, None],
+        outputs=torch.stack([step.outputs for step in steps]),
+    )
+    return capsules, trace
+
+
+@overload
+def capsule_linear(
+    u: Tensor,
+    weight: Tensor,
+    iterations: int = ...,
+    bias: Tensor | None = ...,
+    leaky: bool = ...,
+    backend: str = ...,
+    return_trace: Literal[False] = ...,
+    *,
+    mask: Tensor | None = ...,
+    gradient: str = ...,
+) -> Tensor: ...
+@overload
+def capsule_linear(
+    u: Tensor,
+    weight: Tensor,
+    iterations: int = ...,
+    bias: Tensor | None = ...,
+    leaky: bool = ...,
+    backend: str = ...,
+    *,
+    return_trace: Literal[True],
+    mask: Tensor | None = ...,
+    gradient: str = ...,
+) -> tuple[Tensor, RoutingTrace]: ...
+def capsule_linear(
+    u: Tensor,
+    weight: Tensor,
+    iterations: int = 3,
+    bias: Tensor | None = None,
+    leaky: bool = False,
+    backend: str = "auto",
+    return_trace: bool = False,
+    *,
+    mask: Tensor | None = None,
+    gradient: str = "all",
+) -> Tensor | tuple[Tensor, RoutingTrace]:
+    """Votes (Eq. 2) and routing (Procedure 1) in one op, so that all votes need never exist at once.
+
+    The same as ``dynamic_routing(votes(u, weight), ...)`` but faster and leaner. Its gradient can be taken once;
+    for second derivatives use those two ops, or ask for the trace, which is made from the votes.
+
+    Args:
+        backend: ``"naive"``, ``"eager"`` or ``"auto"``; see :func:`torchcaps.explain_backend`.
+        iterations, bias, leaky, mask, gradient, return_trace: as in :func:`dynamic_routing`.
+
+    Shape:
+        u: ``[B, I, P]``. weight: ``[I, J, D, P]``, or ``[J, D, P]`` shared by all lower capsules.
+        bias: ``[J, D]``. mask: ``[B, I]`` or ``[I]``. Returns ``[B, J, D]``.
+
+    Example:
+        >>> import torch
+        >>> from torchcaps import ops
+        >>> ops.capsule_linear(torch.randn(2, 1152, 8), torch.randn(1152, 10, 16, 8)).shape
+        torch.Size([2, 10, 16])
+    """
+    options = RoutingOptions(iterations, leaky, gradient)
+    u, weight = _common_dtype(u, weight)
+    check_linear(u, weight)
+    check_bias(bias, weight.shape[-3], weight.shape[-2])
+    if mask is not None:
+        mask = check_mask(mask, u.shape[0], u.shape[1])
+        u = u.masked_fill(~mask[:, :, None], 0)  # a zero capsule casts zero votes
+    if return_trace:
+        return dynamic_routing(votes(u, weight), iterations, bias, leaky, mask, gradient, return_trace=True)
+    name, _ = choose_backend(backend, u)
+    with torch.autocast(u.device.type, enabled=False):
+        if name == "naive":
+            return naive.capsule_linear(u, weight, bias, mask, options).to(u.dtype)
+        return eager.capsule_linear(u, weight, bias, options)
+
+
+def _common_dtype(u: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Autocast's dtype inside autocast, as for any matrix product; else the wider of the two."""
+    if torch.is_autocast_enabled(u.device.type):
+        dtype = torch.get_autocast_dtype(u.device.type)
+    else:
+        dtype = torch.promote_types(u.dtype, weight.dtype)
+    return u.to(dtype), weight.to(dtype)

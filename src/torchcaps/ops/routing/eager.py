@@ -1,0 +1,119 @@
+"""Votes and routing in one op that never holds all votes at once. The derivation is in README.md beside this file.
+
+The votes are D times larger than anything else here. A few examples at a time they fit into the cache, are
+routed there and thrown away; the backward pass forms them again, which costs less than reading them back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from torchcaps.ops.routing.loop import Iteration, form_votes, iterate
+from torchcaps.ops.routing.options import RoutingOptions
+from torchcaps.ops.squash import squash
+
+__all__ = ["capsule_linear"]
+
+VOTE_BYTES_AT_A_TIME = {
+    "cpu": 8 << 20,
+    "cuda": 1 << 30,
+}  # CPU: about the cache of two cores; CUDA: few launches
+
+
+def capsule_linear(u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
+    """``u`` ``[B, I, P]``, ``weight`` ``[I, J, D, P]`` or ``[J, D, P]`` → capsules ``[B, J, D]``."""
+    if torch.compiler.is_compiling():  # the compiler fuses and differentiates the plain loop better than we could
+        return iterate(form_votes(u, weight), bias, options)[-1].outputs.to(u.dtype)
+    return _CapsuleLinear.apply(u, weight, bias, options)
+
+
+class _CapsuleLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
+        ctx.save_for_backward(u, weight, bias)
+        ctx.options = options
+        parts = u.split(_examples_at_a_time(u, weight))
+        return torch.cat([iterate(form_votes(part, weight), bias, options)[-1].outputs for part in parts]).to(u.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
+        u, weight, bias = ctx.saved_tensors
+        at_a_time = _examples_at_a_time(u, weight)
+        wide = torch.float32 if u.dtype in (torch.float16, torch.bfloat16) else u.dtype
+        grad_u = torch.empty_like(u)
+        grad_weight = torch.zeros_like(weight, dtype=wide)
+        grad_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
+        for start in range(0, len(u), at_a_time):
+            part = u[start : start + at_a_time]
+            votes = form_votes(part, weight)
+            grad_votes, grad_sums = _route_backward(
+                votes.to(wide),
+                iterate(votes, bias, ctx.options),
+                grad_output[start : start + at_a_time].to(wide),
+                ctx.options,
+            )
+            grad_u[start : start + at_a_time] = _add_vote_gradients(grad_votes, part, weight, grad_weight)
+            if grad_bias is not None:
+                grad_bias += grad_sums.sum(dim=0)
+        return grad_u, grad_weight.to(weight.dtype), None if grad_bias is None else grad_bias.to(bias.dtype), None
+
+
+def _route_backward(
+    votes: Tensor, steps: list[Iteration], grad_output: Tensor, options: RoutingOptions
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the votes ``[B, J, I, D]`` and of the sums over all iterations ``[B, J, D]``.
+
+    The gradient of a vote is a short sum of (number for the pair i, j) times (vector for the parent j), two terms
+    for each iteration: so only the numbers and the vectors are collected, and one product at the end forms it.
+    """
+    numbers: list[Tensor] = []  # [B, J, I] each
+    vectors: list[Tensor] = []  # [B, J, D] each
+    grad_logits: Tensor | None = None
+    total = torch.zeros_like(grad_output)
+    for iteration in reversed(range(len(steps))):
+        step = steps[iteration]
+        grad_sums = _squash_backward(step.sums, grad_output)
+        total += grad_sums
+        numbers.append(step.coefficients)
+        vectors.append(grad_sums)
+        if grad_logits is not None:  # b ← b + û·v at the end of this iteration
+            numbers.append(grad_logits)
+            vectors.append(step.outputs)
+        if iteration == 0 or options.gradient == "last":
+            break
+        grad_coefficients = (votes @ grad_sums.unsqueeze(3)).squeeze(3)
+        weighted = step.coefficients * grad_coefficients
+        through_softmax = weighted - step.coefficients * weighted.sum(dim=1, keepdim=True)
+        grad_logits = through_softmax if grad_logits is None else grad_logits + through_softmax
+        grad_output = (grad_logits.unsqueeze(2) @ votes).squeeze(2)
+    return torch.stack(numbers, dim=3) @ torch.stack(vectors, dim=2), total
+
+
+def _squash_backward(sums: Tensor, grad_output: Tensor) -> Tensor:
+    with torch.enable_grad():
+        leaf = sums.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(squash(leaf), leaf, grad_output)
+    return gradient
+
+
+def _add_vote_gradients(grad_votes: Tensor, u: Tensor, weight: Tensor, grad_weight: Tensor) -> Tensor:
+    """Back through Eq. 2: add to ``grad_weight`` in place and return the gradient of ``u`` ``[B, I, P]``."""
+    B, _, I, _ = grad_votes.shape
+    if weight.ndim == 3:
+        flat = grad_votes.transpose(1, 2).reshape(B * I, -1)  # [B·I, J·D]
+        grad_weight.flatten(0, 1).addmm_(flat.T, u.reshape(B * I, -1).to(flat.dtype))
+        return (flat @ weight.flatten(0, 1).to(flat.dtype)).view_as(u)
+    by_child = grad_votes.permute(2, 0, 1, 3).flatten(2)  # [I, B, J·D]
+    grad_weight.flatten(1, 2).baddbmm_(by_child.transpose(1, 2), u.transpose(0, 1).to(by_child.dtype))
+    return torch.bmm(by_child, weight.flatten(1, 2).to(by_child.dtype)).transpose(0, 1)
+
+
+def _examples_at_a_time(u: Tensor, weight: Tensor) -> int:
+    votes_of_one = u.shape[1] * weight.shape[-3] * weight.shape[-2] * max(u.element_size(), 4)
+    budget = VOTE_BYTES_AT_A_TIME.get(u.device.type, 1 << 30)
+    return max(1, min(len(u), budget // max(1, votes_of_one)))

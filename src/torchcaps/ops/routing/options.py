@@ -1,0 +1,31 @@
+"""The choices of a dynamic routing, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["RoutingOptions"]
+
+
+@dataclass(frozen=True)
+class RoutingOptions:
+    """How to route.
+
+    Attributes:
+        iterations: R of Procedure 1; 1 is plain averaging.
+        leaky: give every child an extra logit fixed at 0, "none of the above", whose share is dropped.
+        gradient: ``"all"`` lets it flow through every iteration as in the authors' code; ``"last"`` takes the
+            coefficients of the last iteration as constants, as several public versions do.
+    """
+
+    iterations: int = 3
+    leaky: bool = False
+    gradient: str = "all"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.iterations, int) or self.iterations < 1:
+            raise ValueError(
+                f"iterations must be a whole number of at least 1, got {self.iterations!r}; the paper uses 3"
+            )
+        if self.gradient not in ("all", "last"):
+            raise ValueError(f"unknown gradient {self.gradient!r}; choose 'all' or 'last'")

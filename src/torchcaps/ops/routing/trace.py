@@ -1,0 +1,37 @@
+"""What happened inside a routing, iteration by iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["RoutingTrace"]
+
+
+@dataclass(frozen=True)
+class RoutingTrace:
+    """Internals of a routing; gradients flow through every field.
+
+    Shape:
+        logits: ``[R, B, I, J]``, the ``b_ij`` that the coefficients of this iteration were made from.
+        coefficients: ``[R, B, I, J]``, the ``c_ij``; they sum to 1 over the parents j
+            (to less when leaky, to 0 where masked).
+        outputs: ``[R, B, J, D]``, the capsules after each iteration; the last is the result.
+    """
+
+    logits: Tensor
+    coefficients: Tensor
+    outputs: Tensor
+
+    @property
+    def iterations(self) -> int:
+        return len(self.outputs)
+
+    def entropy(self) -> Tensor:
+        """Mean entropy of the coefficients in nats, ``[R, B]``: ln J when every parent is equal, 0 for a tree.
+
+        Each child counts equally; a masked child counts as 0.
+        """
+        return -torch.special.xlogy(self.coefficients, self.coefficients).sum(-1).mean(-1)

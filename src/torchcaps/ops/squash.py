@@ -1,0 +1,56 @@
+"""Eq. 1: the non-linearity that turns the length of a vector into a probability."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["capsule_lengths", "squash"]
+
+
+def squash(x: Tensor, dim: int = -1) -> Tensor:
+    r"""Shrink a vector to a length below 1 and keep its direction (Eq. 1).
+
+    .. math:: v = \frac{\|s\|^2}{1 + \|s\|^2} \frac{s}{\|s\|}
+
+    There is no epsilon: the value and the gradient are zero at ``s = 0`` and finite for every finite input,
+    since no square is ever formed outside the safe range. Half precision is computed in float32.
+
+    Shape:
+        x: any, capsules along ``dim``. Returns the same shape and dtype.
+
+    Example:
+        >>> import torch
+        >>> from torchcaps import ops
+        >>> ops.squash(torch.tensor([3.0, 4.0])).norm()   # 25/26
+        tensor(0.9615)
+    """
+    if not x.is_floating_point():
+        raise TypeError(f"squash needs floating point capsules, got {x.dtype}; call .float() on the input first")
+    s = _at_least_float32(x)
+    norm = _safe_norm(s, dim)
+    # ‖s‖²/(1+‖s‖²) · s/‖s‖ = (s/h)·(‖s‖/h) with h = √(1+‖s‖²); each factor stays in range on its own.
+    h = torch.hypot(torch.ones_like(norm), norm)
+    return ((s / h) * (norm / h)).to(x.dtype)
+
+
+def capsule_lengths(capsules: Tensor, dim: int = -1) -> Tensor:
+    """Length of each capsule, the probability that its entity is present; gradient 0 for a zero capsule.
+
+    Shape:
+        capsules: ``[..., D]``. Returns ``[...]``, float32 for half precision input.
+    """
+    return _safe_norm(_at_least_float32(capsules), dim).squeeze(dim)
+
+
+def _at_least_float32(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def _safe_norm(s: Tensor, dim: int) -> Tensor:
+    """Euclidean norm whose squares cannot overflow; ``dim`` is kept."""
+    if s.shape[dim] == 0:
+        raise ValueError(f"a capsule needs at least one dimension, got shape {list(s.shape)} along dim {dim}")
+    # ‖s‖ = m·‖s/m‖ holds for any m, so m may be a constant for the gradient.
+    scale = s.detach().abs().amax(dim, keepdim=True).clamp(min=1)
+    return torch.linalg.vector_norm(s / scale, dim=dim, keepdim=True) * scale
