@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -41,8 +42,7 @@ class ReconstructionDecoder(nn.Module):
         self.image_shape = image_shape
         widths = [num_classes * capsule_dim, *hidden, math.prod(image_shape)]
         self.layers = nn.ModuleList(
-            nn.Linear(before, after, device=device, dtype=dtype)
-            for before, after in zip(widths[:-1], widths[1:], strict=True)
+            nn.Linear(before, after, device=device, dtype=dtype) for before, after in itertools.pairwise(widths)
         )
         self.reset_parameters()
 
@@ -88,14 +88,14 @@ class ConvReconstructionDecoder(nn.Module):
         widths = [max(16, channels // 2**step) for step in range(doublings + 1)]
         self.convolutions = nn.ModuleList(
             nn.Conv2d(before, after, 3, padding=1, device=device, dtype=dtype)
-            for before, after in zip(widths[:-1], widths[1:], strict=True)
+            for before, after in itertools.pairwise(widths)
         )
         self.picture = nn.Conv2d(widths[-1], C, 3, padding=1, device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         """PyTorch's start values: the authors have no such decoder."""
         for layer in (self.linear, *self.convolutions, self.picture):
-            layer.reset_parameters()  # type: ignore[operator]
+            layer.reset_parameters()
 
     def forward(self, capsules: Tensor, classes: Tensor) -> Tensor:
         C, H, W = self.start_shape

@@ -23,7 +23,8 @@ class PrimaryCapsules(nn.Module):
         in_channels: channels of the feature map.
         types: kinds of capsules, 32 in the paper.
         dim: dimensions of a capsule, 8 in the paper.
-        kernel_size, stride: of the convolution, without padding.
+        kernel_size, stride, padding: of the convolution; ``"valid"`` pads nothing, ``"same"`` makes
+            ⌈size / stride⌉ positions, the odd pixel of padding below and to the right.
         scale: factor on the convolution before its bias; the authors' code has 1/32 there, the share that each
             of 32 types gets from one softmax over zero logits.
 
@@ -38,6 +39,7 @@ class PrimaryCapsules(nn.Module):
         dim: int = 8,
         kernel_size: int = 9,
         stride: int = 2,
+        padding: str = "valid",
         scale: float = 1.0,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -46,8 +48,10 @@ class PrimaryCapsules(nn.Module):
         for name, value in (("in_channels", in_channels), ("types", types), ("dim", dim)):
             if value < 1:
                 raise ValueError(f"PrimaryCapsules needs {name} ≥ 1, got {value}")
+        if padding not in ("valid", "same"):
+            raise ValueError(f"unknown padding {padding!r}; choose 'valid' or 'same'")
         self.types, self.dim, self.scale = types, dim, scale
-        self.kernel_size, self.stride = kernel_size, stride
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
         self.weight = nn.Parameter(
             torch.empty(types * dim, in_channels, kernel_size, kernel_size, device=device, dtype=dtype)
         )
@@ -61,24 +65,35 @@ class PrimaryCapsules(nn.Module):
 
     def grid_shape(self, height: int, width: int) -> tuple[int, int]:
         """Rows and columns of capsules for a feature map of this size."""
+        top, bottom, left, right = *self._pad(height), *self._pad(width)
+        height, width = height + top + bottom, width + left + right
         if min(height, width) < self.kernel_size:
             raise ValueError(
                 f"a {height}×{width} feature map is too small for primary capsules with {self.kernel_size}×"
-                f"{self.kernel_size} kernels; use larger pictures or smaller kernels"
+                f"{self.kernel_size} kernels; use larger pictures, smaller kernels or padding='same'"
             )
         return (height - self.kernel_size) // self.stride + 1, (width - self.kernel_size) // self.stride + 1
 
     def forward(self, features: Tensor) -> Tensor:
-        # The scale stands before the bias, so a bare convolution can only serve when there is none.
+        if self.padding == "same":
+            height, width = features.shape[2:]
+            features = nn.functional.pad(features, (*self._pad(width), *self._pad(height)))
         if self.scale == 1.0:
             maps = nn.functional.conv2d(features, self.weight, self.bias, self.stride)
-        else:
+        else:  # the scale stands before the bias
             maps = nn.functional.conv2d(features, self.weight, None, self.stride)
-            maps = torch.addcmul(self.bias[:, None, None], maps, maps.new_tensor(self.scale))
+            maps = maps * self.scale + self.bias[:, None, None].to(maps.dtype)
         return ops.squash(rearrange(maps, "b (t p) h w -> b (h w t) p", p=self.dim))
+
+    def _pad(self, size: int) -> tuple[int, int]:
+        if self.padding == "valid":
+            return 0, 0
+        positions = -(-size // self.stride)
+        total = max(0, (positions - 1) * self.stride + self.kernel_size - size)
+        return total // 2, total - total // 2
 
     def extra_repr(self) -> str:
         return (
             f"{self.weight.shape[1]}, types={self.types}, dim={self.dim}, kernel_size={self.kernel_size}, "
-            f"stride={self.stride}, scale={self.scale:g}"
+            f"stride={self.stride}, padding={self.padding!r}, scale={self.scale:g}"
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
-from torch.nn import init
 
 __all__ = ["BIAS_START", "CAPSULE_STD", "truncated_normal_"]
 
@@ -11,6 +11,18 @@ CAPSULE_STD = 0.1  # primary capsules, W and decoder; the first convolution star
 BIAS_START = 0.1  # every bias
 
 
+@torch.no_grad()
 def truncated_normal_(weight: Tensor, std: float) -> None:
-    """Fill in place from a normal distribution cut at two standard deviations."""
-    init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)
+    """Fill in place from a normal distribution; what falls outside two standard deviations is drawn again.
+
+    The same distribution as :func:`torch.nn.init.trunc_normal_`, several times faster on large weights.
+    """
+    weight.normal_(std=std)
+    if weight.is_meta:
+        return
+    flat = weight.view(-1)
+    outside = (flat.abs() > 2 * std).nonzero().squeeze(1)
+    while len(outside):
+        drawn = torch.empty(len(outside), device=weight.device, dtype=weight.dtype).normal_(std=std)
+        flat[outside] = drawn
+        outside = outside[drawn.abs() > 2 * std]

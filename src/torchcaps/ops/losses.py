@@ -87,7 +87,8 @@ def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
         lowest, highest = int(index.min()), int(index.max())
         if lowest < 0 or highest >= num_classes:
             raise ValueError(
-                f"class numbers run from {lowest} to {highest}; with {num_classes} classes they must be 0 to {num_classes - 1}"
+                f"class numbers run from {lowest} to {highest}, but must lie in 0 … {num_classes - 1} "
+                f"for {num_classes} classes"
             )
     return torch.zeros(len(index), num_classes, device=targets.device).scatter_(1, index, 1.0)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, overload
+import contextlib
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -174,7 +175,7 @@ def capsule_linear(
     if return_trace:
         return dynamic_routing(votes(u, weight), iterations, bias, leaky, mask, gradient, return_trace=True)
     name, _ = choose_backend(backend, u)
-    with torch.autocast(u.device.type, enabled=False):
+    with _without_autocast(u.device.type):
         if name == "naive":
             return naive.capsule_linear(u, weight, bias, mask, options).to(u.dtype)
         return eager.capsule_linear(u, weight, bias, options)
@@ -182,8 +183,15 @@ def capsule_linear(
 
 def _common_dtype(u: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Autocast's dtype inside autocast, as for any matrix product; else the wider of the two."""
-    if torch.is_autocast_enabled(u.device.type):
-        dtype = torch.get_autocast_dtype(u.device.type)
+    device = u.device.type
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        dtype = torch.get_autocast_dtype(device)
     else:
         dtype = torch.promote_types(u.dtype, weight.dtype)
     return u.to(dtype), weight.to(dtype)
+
+
+def _without_autocast(device: str) -> contextlib.AbstractContextManager[Any]:
+    """The backends choose their precision themselves."""
+    available = torch.amp.is_autocast_available(device)
+    return torch.autocast(device, enabled=False) if available else contextlib.nullcontext()

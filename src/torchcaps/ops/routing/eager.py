@@ -16,7 +16,7 @@ from torchcaps.ops.routing.loop import Iteration, form_votes, iterate
 from torchcaps.ops.routing.options import RoutingOptions
 from torchcaps.ops.squash import squash
 
-__all__ = ["capsule_linear"]
+__all__ = ["capsule_linear", "vote_buffer_bytes"]
 
 VOTE_BYTES_AT_A_TIME = {
     "cpu": 8 << 20,
@@ -113,7 +113,15 @@ def _add_vote_gradients(grad_votes: Tensor, u: Tensor, weight: Tensor, grad_weig
     return torch.bmm(by_child, weight.flatten(1, 2).to(by_child.dtype)).transpose(0, 1)
 
 
-def _examples_at_a_time(u: Tensor, weight: Tensor) -> int:
-    votes_of_one = u.shape[1] * weight.shape[-3] * weight.shape[-2] * max(u.element_size(), 4)
-    budget = VOTE_BYTES_AT_A_TIME.get(u.device.type, 1 << 30)
-    return max(1, min(len(u), budget // max(1, votes_of_one)))
+def vote_buffer_bytes(u: Tensor, weight: Tensor, device_type: str) -> int:
+    """Memory for the votes that exist at one time in training: the votes, their gradient, and that one reordered."""
+    return 3 * _examples_at_a_time(u, weight, device_type) * _vote_bytes_of_one(u, weight)
+
+
+def _examples_at_a_time(u: Tensor, weight: Tensor, device_type: str | None = None) -> int:
+    budget = VOTE_BYTES_AT_A_TIME.get(device_type or u.device.type, VOTE_BYTES_AT_A_TIME["cuda"])
+    return max(1, min(len(u), budget // _vote_bytes_of_one(u, weight)))
+
+
+def _vote_bytes_of_one(u: Tensor, weight: Tensor) -> int:
+    return u.shape[1] * weight.shape[-3] * weight.shape[-2] * max(u.element_size(), 4)

@@ -1,0 +1,27 @@
+"""Whole networks, by class or by name."""
+
+from torchcaps.models.base import Model
+from torchcaps.models.baselines import BaselineCNN, MultiBaselineCNN, SmallCNN
+from torchcaps.models.capsnet import CapsNet
+from torchcaps.models.output import CapsNetOutput, ClassifierOutput
+from torchcaps.models.presets import PRESETS, Preset, get_preset
+from torchcaps.models.registry import create_model, from_pretrained, list_models, register_model
+from torchcaps.models.summary import Summary
+
+__all__ = [
+    "PRESETS",
+    "BaselineCNN",
+    "CapsNet",
+    "CapsNetOutput",
+    "ClassifierOutput",
+    "Model",
+    "MultiBaselineCNN",
+    "Preset",
+    "SmallCNN",
+    "Summary",
+    "create_model",
+    "from_pretrained",
+    "get_preset",
+    "list_models",
+    "register_model",
+]

@@ -1,0 +1,79 @@
+"""What all models share: checked pictures, saving and loading without pickle, a summary before the first step."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from huggingface_hub import PyTorchModelHubMixin
+from torch import Tensor, nn
+
+from torchcaps.models.summary import Summary, summarize
+
+__all__ = ["Model", "check_image_shape"]
+
+
+class Model(nn.Module, PyTorchModelHubMixin, library_name="torchcaps", tags=["capsule-network"]):
+    """Base of every network here; a subclass sets ``image_shape``, ``num_classes`` and ``settings``."""
+
+    architecture: ClassVar[str]  # set by the registry
+    image_shape: tuple[int, int, int]
+    num_classes: int
+    settings: Mapping[str, Any]  # the arguments that build the same network again
+
+    def check_images(self, images: Tensor) -> None:
+        """Raise an error that helps when pictures do not fit the network."""
+        C, H, W = self.image_shape
+        if images.ndim != 4 or tuple(images.shape[1:]) != self.image_shape:
+            raise ValueError(
+                f"this network takes pictures [B, {C}, {H}, {W}], got {list(images.shape)}; resize them, "
+                f"or create the model with the image_shape=(channels, height, width) of your pictures"
+            )
+        if not images.is_floating_point():
+            raise TypeError(
+                f"pictures must be floating point in [0, 1], got {images.dtype}; write images.float() / 255"
+            )
+
+    def training_outputs(self, images: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
+        """Everything that a training loss is made from; ``classes`` are the true ones."""
+        raise NotImplementedError
+
+    def summary(self, batch_size: int = 128, show: bool = True) -> Summary:
+        """Layers, shapes, parameters and the memory of a training step with Adam, found without running one."""
+        summary = summarize(self, batch_size)
+        if show:
+            print(summary)
+        return summary
+
+    def save_pretrained(self, save_directory: str | Path, **keywords: Any) -> str | None:
+        """Write ``config.json`` and ``model.safetensors``; a reader never sees half a file.
+
+        Keywords go to huggingface_hub, for example ``push_to_hub=True``.
+        """
+        directory = Path(save_directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        config = {"architecture": self.architecture, **self.settings}
+        for name, value in config.items():
+            if callable(value):
+                raise ValueError(
+                    f"{name}={value} is a function, which a file cannot hold; save model.state_dict() with "
+                    "safetensors.torch.save_file and build the model in code"
+                )
+        with tempfile.TemporaryDirectory(dir=directory, prefix=".saving-") as scratch:
+            result: str | None = super().save_pretrained(scratch, config=config, **keywords)
+            for file in Path(scratch).iterdir():
+                os.replace(file, directory / file.name)
+        return result
+
+
+def check_image_shape(image_shape: tuple[int, int, int], num_classes: int) -> tuple[int, int, int]:
+    """The shape as a tuple, or an error."""
+    shape = tuple(image_shape)
+    if len(shape) != 3 or any(not isinstance(size, int) or size < 1 for size in shape):
+        raise ValueError(f"image_shape must be (channels, height, width), each at least 1, got {image_shape!r}")
+    if not isinstance(num_classes, int) or num_classes < 1:
+        raise ValueError(f"num_classes must be a whole number of at least 1, got {num_classes!r}")
+    return shape[0], shape[1], shape[2]

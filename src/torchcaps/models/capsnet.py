@@ -1,0 +1,177 @@
+"""CapsNet of "Dynamic Routing Between Capsules", for pictures of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn import init
+
+from torchcaps import ops
+from torchcaps.models.base import Model, check_image_shape
+from torchcaps.models.output import CapsNetOutput
+from torchcaps.models.presets import get_preset
+from torchcaps.models.registry import register_model
+from torchcaps.nn import (
+    CapsNetLoss,
+    CapsuleLinear,
+    ConvReconstructionDecoder,
+    PrimaryCapsules,
+    ReconstructionDecoder,
+    Routing,
+)
+from torchcaps.nn.start_values import BIAS_START, truncated_normal_
+
+__all__ = ["CapsNet"]
+
+FIRST_CONVOLUTION_STD = 0.05
+
+
+@register_model("capsnet")
+class CapsNet(Model):
+    """Convolution → primary capsules → class capsules by routing → decoder.
+
+    Args:
+        image_shape: channels, height and width of the pictures.
+        num_classes: J; one class capsule each.
+        preset: ``"official"`` (the authors' code, which made the published figures) or ``"paper"`` (their text); see
+            :class:`torchcaps.models.Preset`. The last four arguments override single choices of it.
+        conv_channels, conv_kernel: first convolution, ReLU.
+        primary_types, primary_dim, primary_kernel, primary_stride: primary capsules; P is ``primary_dim``.
+        capsule_dim: D of the class capsules.
+        iterations, leaky: of the routing; ``routing`` may also be a function of your own on votes ``[B, I, J, D]``.
+        shared_weights: one transformation for all lower capsules; far fewer weights on large pictures.
+        padding: of both convolutions, ``"valid"`` as in the paper or ``"same"``.
+        decoder: ``"fc"`` (the paper's), ``"conv"`` (for larger pictures) or ``"none"``.
+        decoder_hidden: widths of the ``"fc"`` decoder.
+        primary_scale, capsule_bias, start_values, routing_gradient: see :class:`torchcaps.models.Preset`.
+
+    Example:
+        >>> import torch, torchcaps
+        >>> model = torchcaps.create_model("capsnet", image_shape=(1, 28, 28), num_classes=10)
+        >>> out = model(torch.rand(2, 1, 28, 28))
+        >>> out.capsules.shape, out.lengths.shape
+        (torch.Size([2, 10, 16]), torch.Size([2, 10]))
+        >>> model.reconstruct(out.capsules, out.lengths.argmax(1)).shape
+        torch.Size([2, 1, 28, 28])
+    """
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int] = (1, 28, 28),
+        num_classes: int = 10,
+        preset: str = "official",
+        conv_channels: int = 256,
+        conv_kernel: int = 9,
+        primary_types: int = 32,
+        primary_dim: int = 8,
+        primary_kernel: int = 9,
+        primary_stride: int = 2,
+        capsule_dim: int = 16,
+        iterations: int = 3,
+        leaky: bool = False,
+        routing: str | Routing = "dynamic",
+        shared_weights: bool = False,
+        padding: str = "valid",
+        decoder: str = "fc",
+        decoder_hidden: Sequence[int] = (512, 1024),
+        primary_scale: float | None = None,
+        capsule_bias: bool | None = None,
+        start_values: str | None = None,
+        routing_gradient: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self.image_shape = check_image_shape(image_shape, num_classes)
+        self.num_classes = num_classes
+        self.preset = get_preset(preset)
+        C, H, W = self.image_shape
+        if primary_scale is None:
+            primary_scale = self.preset.primary_scale or 1 / primary_types
+        self.start_values = start_values or self.preset.start_values
+        if self.start_values not in ("authors", "torch"):
+            raise ValueError(f"unknown start_values {start_values!r}; choose 'authors' or 'torch'")
+
+        self.conv = nn.Conv2d(C, conv_channels, conv_kernel, padding=padding)
+        self.primary = PrimaryCapsules(
+            conv_channels, primary_types, primary_dim, primary_kernel, primary_stride, padding, primary_scale
+        )
+        shrink = 0 if padding == "same" else conv_kernel - 1
+        if min(H, W) - shrink < 1 or (padding == "valid" and min(H, W) - shrink < primary_kernel):
+            raise ValueError(
+                f"pictures of {H}×{W} are too small: without padding, kernels of {conv_kernel} and {primary_kernel} "
+                f"need at least {conv_kernel + primary_kernel - 1}×{conv_kernel + primary_kernel - 1}; use larger "
+                "pictures, smaller conv_kernel and primary_kernel, or padding='same'"
+            )
+        rows, columns = self.primary.grid_shape(H - shrink, W - shrink)
+        self.primary_grid = (rows, columns, primary_types)  # the order of the lower capsules
+        self.classes = CapsuleLinear(
+            None if shared_weights else rows * columns * primary_types,
+            num_classes,
+            primary_dim,
+            capsule_dim,
+            routing,
+            iterations,
+            self.preset.capsule_bias if capsule_bias is None else capsule_bias,
+            leaky,
+            routing_gradient or self.preset.routing_gradient,
+        )
+        self.decoder: nn.Module | None
+        if decoder == "fc":
+            self.decoder = ReconstructionDecoder(num_classes, capsule_dim, self.image_shape, decoder_hidden)
+        elif decoder == "conv":
+            self.decoder = ConvReconstructionDecoder(num_classes, capsule_dim, self.image_shape)
+        elif decoder == "none":
+            self.decoder = None
+        else:
+            raise ValueError(f"unknown decoder {decoder!r}; choose 'fc', 'conv' or 'none'")
+        self._start_like_the_preset()
+
+    def reset_parameters(self) -> None:
+        """Draw new start values."""
+        for layer in (self.conv, self.primary, self.classes, self.decoder):
+            if layer is not None:
+                layer.reset_parameters()  # type: ignore[operator]
+        self._start_like_the_preset()
+
+    def _start_like_the_preset(self) -> None:
+        """Each layer has drawn its own values already; change those that the preset wants otherwise."""
+        if self.start_values == "authors":
+            truncated_normal_(self.conv.weight, FIRST_CONVOLUTION_STD)
+            init.constant_(self.conv.bias, BIAS_START)  # type: ignore[arg-type]
+        else:
+            out_channels, in_channels = self.primary.weight.shape[:2]
+            reference = nn.Conv2d(in_channels, out_channels, self.primary.kernel_size)
+            self.primary.load_state_dict(reference.state_dict())
+            if isinstance(self.decoder, ReconstructionDecoder):
+                for layer in self.decoder.layers:
+                    layer.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, images: Tensor, return_trace: bool = False) -> CapsNetOutput:
+        lower = self.lower_capsules(images)
+        capsules, trace = self.classes.trace(lower) if return_trace else (self.classes(lower), None)
+        return CapsNetOutput(capsules, ops.capsule_lengths(capsules), trace)
+
+    def lower_capsules(self, images: Tensor) -> Tensor:
+        """Primary capsules ``[B, I, P]``, in the order of ``primary_grid``: row, column, type."""
+        self.check_images(images)
+        return self.primary(self.conv(images).relu())
+
+    def reconstruct(self, capsules: Tensor, classes: Tensor) -> Tensor:
+        """Draw what the capsules of these classes hold.
+
+        Shape:
+            capsules: ``[B, J, D]``. classes: ``[B]``, several at once ``[B, K]``, or bool ``[B, J]``.
+            Returns ``[B, C, H, W]`` in [0, 1].
+        """
+        if self.decoder is None:
+            raise ValueError("this network has no decoder; create it with decoder='fc' or 'conv'")
+        return self.decoder(capsules, classes)
+
+    def make_loss(self) -> CapsNetLoss:
+        """The loss that belongs to the preset."""
+        return CapsNetLoss(self.preset.loss_balance, self.preset.reconstruction_scale)
+
+    def training_outputs(self, images: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
+        out = self(images)
+        return (out.lengths,) if self.decoder is None else (out.lengths, self.reconstruct(out.capsules, classes))

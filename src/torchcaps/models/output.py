@@ -1,0 +1,49 @@
+"""What a model returns. ``scores`` is common to all: one number in [0, 1] for each class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from torchcaps.ops import RoutingTrace
+
+__all__ = ["CapsNetOutput", "ClassifierOutput"]
+
+
+@dataclass
+class CapsNetOutput:
+    """Class capsules and their lengths.
+
+    Shape:
+        capsules: ``[B, J, D]``. lengths: ``[B, J]``. trace: when it was asked for.
+    """
+
+    capsules: Tensor
+    lengths: Tensor
+    trace: RoutingTrace | None = None
+
+    @property
+    def scores(self) -> Tensor:
+        return self.lengths
+
+
+@dataclass
+class ClassifierOutput:
+    """Logits of an ordinary network and the probabilities made from them.
+
+    Shape:
+        logits, probabilities: ``[B, J]``.
+    """
+
+    logits: Tensor
+    probabilities: Tensor
+
+    @property
+    def scores(self) -> Tensor:
+        return self.probabilities
+
+
+for _type in (RoutingTrace, CapsNetOutput, ClassifierOutput):
+    torch.export.register_dataclass(_type)
