@@ -1,16 +1,19 @@
-"""What every data set looks like after reading: checked uint8 pictures with labels, and where they came from."""
+"""What every data set looks like after reading: checked uint8 pictures, labels, and where they came from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from torchcaps.errors import DataError
 
-__all__ = ["Source", "Split", "TestSplit", "TrainSplit"]
+__all__ = ["Source", "Split", "TestSplit", "TrainSplit", "ValidationSplit"]
+
+AnySplit = TypeVar("AnySplit", bound="Split")
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,28 @@ class Split:
     def __len__(self) -> int:
         return len(self.images)
 
+    def select(self, indices: Tensor, kind: type[AnySplit]) -> AnySplit:
+        """The examples at ``indices`` (int64 ``[M]``), every column with them, as a split of type ``kind``."""
+        return kind(
+            images=self.images[indices],
+            labels=self.labels[indices],
+            groups=None if self.groups is None else self.groups[indices],
+            attributes={name: column[indices] for name, column in self.attributes.items()},
+        )
+
+    def class_counts(self, num_classes: int) -> list[int]:
+        """How many examples show each class; an example with several classes counts for each of them."""
+        if self.labels.ndim == 2:
+            return [int(count) for count in self.labels.sum(dim=0)]
+        return [int(count) for count in torch.bincount(self.labels, minlength=num_classes)]
+
 
 class TrainSplit(Split):
     """Examples that training and model choice may use."""
+
+
+class ValidationSplit(Split):
+    """Examples held out of the training set, to make choices by; not to be trained on."""
 
 
 class TestSplit(Split):
@@ -62,7 +84,11 @@ class TestSplit(Split):
 
 @dataclass(frozen=True)
 class Source:
-    """A data set, read and checked."""
+    """A data set, read and checked.
+
+    ``validation`` is set only where the publisher defines one. ``split_rule`` says who divided the examples and how.
+    ``skipped`` lists pictures that could not be read. ``is_sample`` marks data too small for a published figure.
+    """
 
     name: str
     train: TrainSplit
@@ -71,23 +97,30 @@ class Source:
     licence: str
     origin: str
     is_sample: bool = False
+    validation: ValidationSplit | None = None
+    split_rule: str = "as published"
+    skipped: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.test is not None and self.test.images.shape[1:] != self.train.images.shape[1:]:
-            raise DataError(
-                f"{self.name}: training pictures are {list(self.train.images.shape[1:])}, test pictures "
-                f"{list(self.test.images.shape[1:])}; both must have one shape"
-            )
-        for split in filter(None, (self.train, self.test)):
+        for part, split in self.splits.items():
+            if split.images.shape[1:] != self.train.images.shape[1:]:
+                raise DataError(
+                    f"{self.name}: training pictures are {list(self.train.images.shape[1:])}, {part} pictures "
+                    f"{list(split.images.shape[1:])}; all must have one shape"
+                )
             labels = split.labels
             if labels.ndim == 2:
                 in_range = labels.shape[1] == len(self.classes)
             else:
-                in_range = len(labels) == 0 or (
-                    0 <= int(labels.min()) and int(labels.max()) < len(self.classes)
-                )
+                in_range = not len(labels) or bool(((labels >= 0) & (labels < len(self.classes))).all())
             if not in_range:
-                raise DataError(f"{self.name}: labels do not fit its {len(self.classes)} classes")
+                raise DataError(f"{self.name}: {part} labels do not fit its {len(self.classes)} classes")
+
+    @property
+    def splits(self) -> dict[str, Split]:
+        """Every split that exists, by name."""
+        candidates = {"train": self.train, "validation": self.validation, "test": self.test}
+        return {name: split for name, split in candidates.items() if split is not None}
 
     @property
     def image_shape(self) -> tuple[int, int, int]:

