@@ -1,0 +1,23 @@
+"""Augmentation on the device: per example, seeded by the example's position, written in recipes by name."""
+
+from torchcaps.data.augment.deform import Affine, Elastic
+from torchcaps.data.augment.geometric import Crop, Cutout, Flip, Place, Shift
+from torchcaps.data.augment.photometric import Brightness, Contrast, Standardize
+from torchcaps.data.augment.pipeline import AUGMENTATIONS, Augmentation, Augmentations, build
+
+__all__ = [
+    "AUGMENTATIONS",
+    "Affine",
+    "Augmentation",
+    "Augmentations",
+    "Brightness",
+    "Contrast",
+    "Crop",
+    "Cutout",
+    "Elastic",
+    "Flip",
+    "Place",
+    "Shift",
+    "Standardize",
+    "build",
+]

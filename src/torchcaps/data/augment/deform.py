@@ -1,0 +1,89 @@
+"""Augmentations that bend the picture: affine maps and elastic distortion, resampled bilinearly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from einops import rearrange
+from torch import Tensor
+
+from torchcaps.data.augment.base import Augmentation, require
+from torchcaps.data.random import RandomStream
+from torchcaps.data.warp import affine_coordinates, draw_affine, resample
+
+__all__ = ["Affine", "Elastic"]
+
+
+@dataclass(frozen=True)
+class Affine(Augmentation):
+    """Rotate by up to ± ``degrees``, shear by up to ± ``shear``, scale each axis within ``scale``, and move by up to
+    ± ``translate`` pixels (fractions too), about the middle of the picture; what leaves the picture is lost.
+    """
+
+    degrees: float = 15.0
+    shear: float = 0.1
+    scale: tuple[float, float] = (0.9, 1.1)
+    translate: float = 2.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", tuple(self.scale))  # recipes write a list
+        require(
+            len(self.scale) == 2 and 0 < self.scale[0] <= self.scale[1],
+            self,
+            "scale must be two factors above 0, the smaller first",
+        )
+        require(
+            min(self.degrees, self.shear, self.translate) >= 0,
+            self,
+            "degrees, shear and translate must be 0 or more",
+        )
+
+    def __call__(self, images: Tensor, counter: Tensor, random: RandomStream) -> Tensor:
+        H, W = images.shape[-2:]
+        matrix = draw_affine(random, counter, self.degrees, self.shear, self.scale)
+        # Lanes 0 to 3 made the matrix; 4 and 5 are the two directions of the move.
+        unit = random.uniform(counter, lanes=6)[:, 4:].double()
+        centre = torch.stack([torch.full_like(unit[:, 0], (side - 1) / 2) for side in (H, W)], dim=1)
+        moved = centre + (2 * unit - 1) * self.translate
+        return resample(images, *affine_coordinates(matrix, centre, moved, (H, W)))
+
+
+@dataclass(frozen=True)
+class Elastic(Augmentation):
+    """Pull a grid of points, ``spacing`` pixels apart, by up to ± ``pixels`` each and let the picture follow smoothly.
+
+    The displacement between the points is a cubic B-spline; no pixel moves further than ``pixels``.
+    """
+
+    pixels: float = 2.0
+    spacing: int = 7
+
+    def __post_init__(self) -> None:
+        require(self.pixels >= 0 and self.spacing >= 1, self, "pixels must be 0 or more and spacing 1 or more")
+
+    def __call__(self, images: Tensor, counter: Tensor, random: RandomStream) -> Tensor:
+        H, W = images.shape[-2:]
+        spline_y = spline_basis(H, self.spacing, images.device)
+        spline_x = spline_basis(W, self.spacing, images.device)
+        grid = spline_y.shape[1], spline_x.shape[1]
+        pulls = random.uniform(counter, 2 * grid[0] * grid[1], low=-self.pixels, high=self.pixels)
+        pulls = rearrange(pulls, "B (direction Y X) -> B direction Y X", direction=2, Y=grid[0])
+        moved = torch.einsum("HY,BaYX,WX->BaHW", spline_y, pulls, spline_x)
+        rows = torch.arange(H, device=images.device)[:, None]
+        columns = torch.arange(W, device=images.device)
+        return resample(images, rows + moved[:, 0], columns + moved[:, 1])
+
+
+@lru_cache(maxsize=16)
+def spline_basis(length: int, spacing: int, device: torch.device) -> Tensor:
+    """Weight of each grid point at each pixel, float32 ``[length, points]``; rows sum to 1.
+
+    Kept for the next batch: inside a captured graph nothing may come from the host.
+    """
+    points = (length - 1) // spacing + 4  # one before the first pixel, and enough after the last
+    distance = (torch.arange(length)[:, None] / spacing - (torch.arange(points) - 1)).abs()
+    near = 2 / 3 - distance**2 + distance**3 / 2
+    far = (2 - distance).clamp(min=0) ** 3 / 6
+    return torch.where(distance < 1, near, far).to(device)

@@ -1,0 +1,86 @@
+"""A chain of augmentations, and how a recipe names it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from torchcaps.data.augment.base import Augmentation
+from torchcaps.data.augment.deform import Affine, Elastic
+from torchcaps.data.augment.geometric import Crop, Cutout, Flip, Place, Shift
+from torchcaps.data.augment.photometric import Brightness, Contrast, Standardize
+from torchcaps.data.random import RandomStream
+from torchcaps.errors import DataError
+
+__all__ = ["AUGMENTATIONS", "Augmentation", "Augmentations", "build"]
+
+AUGMENTATIONS: dict[str, type[Augmentation]] = {
+    "affine": Affine,
+    "brightness": Brightness,
+    "contrast": Contrast,
+    "crop": Crop,
+    "cutout": Cutout,
+    "elastic": Elastic,
+    "flip": Flip,
+    "place": Place,
+    "shift": Shift,
+    "standardize": Standardize,
+}
+
+
+@dataclass(frozen=True)
+class Augmentations:
+    """Several augmentations, one after the other, each with random numbers of its own.
+
+    >>> import torch
+    >>> pipeline = build([{"name": "shift", "pixels": 2}, {"name": "cutout", "size": 8}])
+    >>> images = torch.zeros(4, 1, 28, 28, dtype=torch.uint8)
+    >>> pipeline(images, counter=torch.arange(4), seed=0).shape
+    torch.Size([4, 1, 28, 28])
+    """
+
+    steps: tuple[Augmentation, ...]
+
+    def __call__(self, images: Tensor, counter: Tensor, seed: int) -> Tensor:
+        """Change each example by its counter and the seed; shapes as in :class:`Augmentation`."""
+        for place, step in enumerate(self.steps):
+            images = step(images, counter, RandomStream(seed, f"augment/{place}"))
+        return images
+
+    def evaluate(self, images: Tensor) -> Tensor:
+        """The fixed part of the chain, for pictures that are measured and not learned from."""
+        for step in self.steps:
+            images = step.evaluate(images)
+        return images
+
+
+def build(specifications: Sequence[Mapping[str, object]]) -> Augmentations:
+    """Make a chain from a recipe: a name and parameters for each step.
+
+    >>> build([{"name": "shift", "pixels": 2}]).steps
+    (Shift(pixels=2),)
+    """
+    return Augmentations(tuple(_build_one(specification) for specification in specifications))
+
+
+def _build_one(specification: Mapping[str, object]) -> Augmentation:
+    parameters = dict(specification)
+    name = parameters.pop("name", None)
+    if not isinstance(name, str) or name not in AUGMENTATIONS:
+        raise DataError(f"no augmentation is named {name!r}; choose from {', '.join(AUGMENTATIONS)}")
+    kind = AUGMENTATIONS[name]
+    known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for parameter in parameters:
+        if parameter not in known:
+            choices = ", ".join(known) or "none at all"
+            raise DataError(f"augmentation {name!r} has no parameter {parameter!r}; it takes {choices}")
+    missing = [key for key, field in known.items() if field.default is dataclasses.MISSING and key not in parameters]
+    if missing:
+        raise DataError(f"augmentation {name!r} needs {', '.join(missing)}")
+    try:
+        return kind(**parameters)
+    except TypeError as error:  # a value that cannot be compared or counted, such as pixels = "two"
+        raise DataError(f"augmentation {name!r} cannot use {parameters}: {error}") from error
