@@ -3,6 +3,7 @@
 from torchcaps.models.base import Model
 from torchcaps.models.baselines import BaselineCNN, MultiBaselineCNN, SmallCNN
 from torchcaps.models.capsnet import CapsNet
+from torchcaps.models.export import export_onnx
 from torchcaps.models.output import CapsNetOutput, ClassifierOutput
 from torchcaps.models.presets import PRESETS, Preset, get_preset
 from torchcaps.models.registry import create_model, from_pretrained, list_models, register_model
@@ -20,6 +21,7 @@ __all__ = [
     "SmallCNN",
     "Summary",
     "create_model",
+    "export_onnx",
     "from_pretrained",
     "get_preset",
     "list_models",

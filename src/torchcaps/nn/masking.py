@@ -29,8 +29,8 @@ def mask_classes(capsules: Tensor, classes: Tensor) -> Tensor:
         capsules: ``[B, J, D]``. classes: class numbers ``[B]`` or ``[B, K]``, or bool ``[B, J]``.
         Returns ``[B, J, D]``.
     """
-    if len(classes) != len(capsules):
-        raise ValueError(f"{len(capsules)} examples need as many classes, got {len(classes)}")
+    if classes.shape[0] != capsules.shape[0]:
+        raise ValueError(f"{capsules.shape[0]} examples need as many classes, got {classes.shape[0]}")
     keep = classes if classes.dtype == torch.bool else ops.multi_hot(classes, capsules.shape[1]).bool()
     if keep.shape != capsules.shape[:2]:
         raise ValueError(

@@ -90,12 +90,12 @@ def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
                 f"class numbers run from {lowest} to {highest}, but must lie in 0 … {num_classes - 1} "
                 f"for {num_classes} classes"
             )
-    return torch.zeros(len(index), num_classes, device=targets.device).scatter_(1, index, 1.0)
+    return torch.zeros(index.shape[0], num_classes, device=targets.device).scatter_(1, index, 1.0)
 
 
 def _reduce(loss: Tensor, reduction: str) -> Tensor:
     if reduction == "mean":
-        return loss.mean() if len(loss) else loss.sum()  # an empty batch has loss 0, not NaN
+        return loss.mean() if loss.shape[0] else loss.sum()  # an empty batch has loss 0, not NaN
     if reduction == "sum":
         return loss.sum()
     if reduction == "none":

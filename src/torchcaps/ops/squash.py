@@ -28,10 +28,12 @@ def squash(x: Tensor, dim: int = -1) -> Tensor:
     if not x.is_floating_point():
         raise TypeError(f"squash needs floating point capsules, got {x.dtype}; call .float() on the input first")
     s = _at_least_float32(x)
-    norm = _safe_norm(s, dim)
-    # ‖s‖²/(1+‖s‖²) · s/‖s‖ = (s/h)·(‖s‖/h) with h = √(1+‖s‖²); each factor stays in range on its own.
-    h = torch.hypot(torch.ones_like(norm), norm)
-    return ((s / h) * (norm / h)).to(x.dtype)
+    scale = _scale(s, dim)
+    scaled = s / scale
+    norm = torch.linalg.vector_norm(scaled, dim=dim, keepdim=True)
+    # With s = m·t, Eq. 1 reads t·‖t‖ / (1/m² + ‖t‖²): every term stays in range, and it holds for any m,
+    # so m may be a constant for the gradient.
+    return (scaled * (norm / (scale.square().reciprocal() + norm.square()))).to(x.dtype)
 
 
 def capsule_lengths(capsules: Tensor, dim: int = -1) -> Tensor:
@@ -40,17 +42,17 @@ def capsule_lengths(capsules: Tensor, dim: int = -1) -> Tensor:
     Shape:
         capsules: ``[..., D]``. Returns ``[...]``, float32 for half precision input.
     """
-    return _safe_norm(_at_least_float32(capsules), dim).squeeze(dim)
+    s = _at_least_float32(capsules)
+    scale = _scale(s, dim)
+    return (torch.linalg.vector_norm(s / scale, dim=dim, keepdim=True) * scale).squeeze(dim)
 
 
 def _at_least_float32(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
-def _safe_norm(s: Tensor, dim: int) -> Tensor:
-    """Euclidean norm whose squares cannot overflow; ``dim`` is kept."""
+def _scale(s: Tensor, dim: int) -> Tensor:
+    """The largest component, at least 1: divided by it, no square can overflow."""
     if s.shape[dim] == 0:
         raise ValueError(f"a capsule needs at least one dimension, got shape {list(s.shape)} along dim {dim}")
-    # ‖s‖ = m·‖s/m‖ holds for any m, so m may be a constant for the gradient.
-    scale = s.detach().abs().amax(dim, keepdim=True).clamp(min=1)
-    return torch.linalg.vector_norm(s / scale, dim=dim, keepdim=True) * scale
+    return s.detach().abs().amax(dim, keepdim=True).clamp(min=1)
