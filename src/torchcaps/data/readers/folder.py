@@ -1,4 +1,4 @@
-"""A folder of one's own pictures: a subfolder a class, or ``train/`` and ``test/`` with subfolders of classes."""
+"""A folder of one's own pictures: a subfolder a class, or ``train/``, ``val/``, ``test/`` that hold them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from torchcaps.data.readers.pictures import PICTURE_SUFFIXES, decode_pictures
-from torchcaps.data.source import Source, Split, TestSplit, TrainSplit
+from torchcaps.data.source import Source, Split, TestSplit, TrainSplit, ValidationSplit
 from torchcaps.data.splits import path_keys, split_off_test
 from torchcaps.errors import DataError
 
@@ -19,24 +19,27 @@ __all__ = ["read_picture_folder"]
 
 TEST_SHARE = 0.2
 GROUPS_FILE = "groups.csv"
+PARTS = {"train": "train", "val": "validation", "valid": "validation", "validation": "validation", "test": "test"}
 
 
 def read_picture_folder(
     folder: Path, *, size: int | tuple[int, int] | None = None, channels: int | None = None, strict: bool = False
 ) -> Source:
-    """Read ``folder/CLASS/*.png`` (also JPEG, TIFF, BMP; deeper folders too) or ``folder/{train,test}/CLASS/*``.
+    """Read ``folder/CLASS/*`` or ``folder/{train,val,test}/CLASS/*``; PNG, JPEG, TIFF and BMP, deeper folders too.
 
-    Without ``test/`` a fifth is held out, stratified by class; a picture's side depends on its path alone, so it stays
-    when others are added. ``groups.csv`` in the folder (columns ``path,group``) keeps the pictures of a group together.
+    When the folder is not divided so, a fifth is held out, stratified by class, in an order that depends on the paths
+    alone: the same on every machine, and nearly the same when pictures are added. ``groups.csv`` in the folder (columns
+    ``path,group``) keeps the pictures of a group on one side.
 
     ``size``, ``channels`` and ``strict`` are those of :func:`torchcaps.data.readers.pictures.decode_pictures`.
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; 'folder:' wants one with a subfolder for each class")
-    divided = (folder / "train").is_dir() and (folder / "test").is_dir()
+    parts = [name for name in PARTS if (folder / name).is_dir()]
+    divided = "train" in parts and len(parts) > 1
     pictures = [
-        (part, label, path)
-        for part in (("train", "test") if divided else ("",))
+        (PARTS.get(part, ""), label, path)
+        for part in (parts if divided else ["."])
         for label, path in _pictures_by_class(folder / part)
     ]
     classes = _checked_classes(folder, pictures, divided)
@@ -51,20 +54,25 @@ def read_picture_folder(
         labels=torch.tensor([classes.index(pictures[position][1]) for position in kept]),
         groups=None if groups is None else groups[kept],
     )
-    _check_counts(folder, examples, classes, decoded.skipped)
+    validation: ValidationSplit | None = None
     if divided:
-        in_train = torch.tensor([pictures[position][0] == "train" for position in kept])
-        _check_groups_apart(folder, examples, in_train)
-        train = examples.select(torch.nonzero(in_train)[:, 0], TrainSplit)
-        test = examples.select(torch.nonzero(~in_train)[:, 0], TestSplit)
-        rule = "by the folders train and test"
+        part_of = [pictures[position][0] for position in kept]
+        _check_groups_apart(folder, examples, part_of)
+        train = examples.select(_positions(part_of, "train"), TrainSplit)
+        validation = examples.select(_positions(part_of, "validation"), ValidationSplit)
+        test = examples.select(_positions(part_of, "test"), TestSplit)
+        if not len(train):
+            raise DataError(f"{folder}/train holds no readable pictures")
+        rule = "by the folders train, val and test"
     else:
+        _check_counts(folder, examples, classes, decoded.skipped)
         train, test = split_off_test(examples, TEST_SHARE, keys=path_keys([names[position] for position in kept]))
         rule = "a fifth held out by path, stratified by class" + ("" if groups is None else ", whole groups")
     return Source(
         name=f"folder:{folder}",
         train=train,
-        test=test,
+        validation=validation if validation is not None and len(validation) else None,
+        test=test if len(test) else None,
         classes=classes,
         licence="yours to know",
         origin=str(folder),
@@ -124,9 +132,9 @@ def _checked_classes(folder: Path, pictures: list[tuple[str, str, Path]], divide
     if divided:
         trained = {label for part, label, _ in pictures if part == "train"}
         if untrained := sorted(set(found) - trained):
-            raise DataError(f"{folder}/test has classes without pictures in train: {', '.join(untrained)}")
-        if not any(part == "test" for part, _, _ in pictures):
-            raise DataError(f"{folder}/test holds no pictures; fill it, or remove it to have a fifth held out")
+            raise DataError(f"{folder} has classes without pictures in train: {', '.join(untrained)}")
+        if not any(part != "train" for part, _, _ in pictures):
+            raise DataError(f"{folder} has pictures in train only; fill test, or move the classes up one folder")
     return tuple(found)
 
 
@@ -158,9 +166,16 @@ def _read_groups(folder: Path, names: list[str]) -> torch.Tensor | None:
     return torch.tensor([numbers[group_of[name]] for name in names])
 
 
-def _check_groups_apart(folder: Path, examples: Split, in_train: torch.Tensor) -> None:
+def _check_groups_apart(folder: Path, examples: Split, part_of: list[str]) -> None:
     if examples.groups is None:
         return
-    shared = set(examples.groups[in_train].tolist()) & set(examples.groups[~in_train].tolist())
-    if shared:
-        raise DataError(f"{folder}: {len(shared)} groups of {GROUPS_FILE} stand in train and in test; move them")
+    seen: dict[int, str] = {}
+    for group, part in zip(examples.groups.tolist(), part_of, strict=True):
+        if seen.setdefault(group, part) != part:
+            raise DataError(
+                f"{folder}: a group of {GROUPS_FILE} has pictures in {seen[group]} and in {part}; move them"
+            )
+
+
+def _positions(part_of: list[str], wanted: str) -> torch.Tensor:
+    return torch.tensor([position for position, part in enumerate(part_of) if part == wanted], dtype=torch.int64)
