@@ -1,0 +1,75 @@
+"""The program ``torchcaps``: joins the commands and turns errors into one paragraph.
+
+A command is a module of this package with a function ``register(app)`` that adds it to the typer application. To add
+one, write the module and put its name in ``COMMANDS``. Modules import typer at the top and everything heavy (torch
+above all) inside the functions that need it, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from torchcaps._version import __version__
+from torchcaps.errors import TorchcapsError
+
+__all__ = ["app", "main"]
+
+COMMANDS = ("data",)
+EXIT_ERROR = 1
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="torchcaps",
+    help="Capsule networks for PyTorch: data, training, figures.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode="markdown",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"torchcaps {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    pass
+
+
+for _command in COMMANDS:
+    importlib.import_module(f"torchcaps.cli.{_command}").register(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit status: 0 done, 1 error, 2 wrong usage, 130 interrupted."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(arguments, prog_name="torchcaps")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except TorchcapsError as error:
+        if "--debug" in arguments:
+            raise
+        typer.secho(f"Error: {error}", err=True, fg=typer.colors.RED)
+        return EXIT_ERROR
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
