@@ -81,7 +81,7 @@ class Loader(StepLoader[Batch]):
     ) -> None:
         refuse_test_split(type(split))
         super().__init__(len(split), batch_size, device, seed, drop_last, rank, world_size)
-        self.augment = augment
+        self.augment = None if augment is None else augment.seeded(seed)
         self.dtype = dtype
         self.channels_last = channels_last
         self.is_resident = len(split) * bytes_per_example(split) <= budget_bytes
@@ -98,7 +98,7 @@ class Loader(StepLoader[Batch]):
         positions = self.positions(step)
         images, labels = self._store.gather(positions)
         if self.augment is not None:
-            images = self.augment(images, positions, self.seed)
+            images = self.augment(images, positions)
         return Batch(_finish(images, self.dtype, self.channels_last), labels)
 
 

@@ -118,34 +118,36 @@ class MultiMNIST:
         """How many base digits there are: the pictures of the split."""
         return len(self._labels)
 
-    def plan(self, indices: Tensor) -> PairPlan:
-        """Which two pictures, and where; ``indices`` is int64 ``[B]``, each below ``len(self)``."""
-        indices = indices.to(self.device)
+    def pictures(self, indices: Tensor) -> Tensor:
+        """Which two pictures of the split each pair shows: int64 ``[B]`` to int64 ``[B, 2]``, base digit first."""
         base = indices // self.pairs_per_digit
         # The partner is drawn from the other classes only: a number below their count, which jumps over this class.
         own_size = self._class_size[base]
         draw = self._partner_random.integers(indices, (self.num_digits - own_size).unsqueeze(-1)).squeeze(-1)
         place = draw + own_size * (draw >= self._class_start[base])
-        partner = self._by_class[place]
+        return torch.stack((base, self._by_class[place]), dim=1)
 
+    def plan(self, indices: Tensor) -> PairPlan:
+        """Which two pictures, and where; ``indices`` is int64 ``[B]``, each below ``len(self)``."""
+        pictures = self.pictures(indices)
         steps = 2 * self._rule.shift + 1
         if self._rule.base_shift_once:
-            base_shift = self._base_shift_random.integers(base, steps, lanes=2)
+            base_shift = self._base_shift_random.integers(pictures[:, 0], steps, lanes=2)
             partner_shift = self._shift_random.integers(indices, steps, lanes=2)
             shifts = torch.stack((base_shift, partner_shift), dim=1)
         else:
             shifts = self._shift_random.integers(indices, steps, lanes=4).unflatten(-1, (2, 2))
-        return PairPlan(torch.stack((base, partner), dim=1), shifts - self._rule.shift)
+        return PairPlan(pictures, shifts - self._rule.shift)
 
     def labels(self, indices: Tensor) -> Tensor:
         """Both classes, int64 ``[B, 2]``, without making the pictures."""
-        return self._labels[self.plan(indices).pictures]
+        return self._labels[self.pictures(indices)]
 
     def pairs(self, indices: Tensor) -> MultiBatch:
         """Make the pairs of these indices; nothing waits for the device.
 
         Shape:
-            indices: int64 ``[B]``, 0 … ``len(self)`` − 1. Pictures come as uint8.
+            indices: int64 ``[B]`` on the device, 0 … ``len(self)`` − 1. Pictures come as uint8.
         """
         plan = self.plan(indices)
         top, left = (self._rule.shift - plan.shifts).unbind(-1)  # [B, 2] each

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from einops import rearrange
@@ -57,7 +56,7 @@ class Elastic(Augmentation):
     The displacement between the points is a cubic B-spline; no pixel moves further than ``pixels``.
     """
 
-    pixels: float = 2.0
+    pixels: float = 4.0
     spacing: int = 7
 
     def __post_init__(self) -> None:
@@ -76,14 +75,12 @@ class Elastic(Augmentation):
         return resample(images, rows + moved[:, 0], columns + moved[:, 1])
 
 
-@lru_cache(maxsize=16)
 def spline_basis(length: int, spacing: int, device: torch.device) -> Tensor:
-    """Weight of each grid point at each pixel, float32 ``[length, points]``; rows sum to 1.
-
-    Kept for the next batch: inside a captured graph nothing may come from the host.
-    """
+    """Weight of each grid point at each pixel, float32 ``[length, points]``; rows sum to 1."""
     points = (length - 1) // spacing + 4  # one before the first pixel, and enough after the last
-    distance = (torch.arange(length)[:, None] / spacing - (torch.arange(points) - 1)).abs()
+    pixel = torch.arange(length, device=device, dtype=torch.float32)
+    point = torch.arange(points, device=device, dtype=torch.float32) - 1
+    distance = (pixel[:, None] / spacing - point).abs()
     near = 2 / 3 - distance**2 + distance**3 / 2
     far = (2 - distance).clamp(min=0) ** 3 / 6
-    return torch.where(distance < 1, near, far).to(device)
+    return torch.where(distance < 1, near, far)

@@ -15,7 +15,7 @@ from torchcaps.data.augment.photometric import Brightness, Contrast, Standardize
 from torchcaps.data.random import RandomStream
 from torchcaps.errors import DataError
 
-__all__ = ["AUGMENTATIONS", "Augmentation", "Augmentations", "build"]
+__all__ = ["AUGMENTATIONS", "Augmentation", "Augmentations", "SeededAugmentations", "build"]
 
 AUGMENTATIONS: dict[str, type[Augmentation]] = {
     "affine": Affine,
@@ -46,14 +46,30 @@ class Augmentations:
 
     def __call__(self, images: Tensor, counter: Tensor, seed: int) -> Tensor:
         """Change each example by its counter and the seed; shapes as in :class:`Augmentation`."""
-        for place, step in enumerate(self.steps):
-            images = step(images, counter, RandomStream(seed, f"augment/{place}"))
-        return images
+        return self.seeded(seed)(images, counter)
+
+    def seeded(self, seed: int) -> SeededAugmentations:
+        """The chain with its random streams made once, for use in a loop or a compiled step."""
+        streams = tuple(RandomStream(seed, f"augment/{place}") for place in range(len(self.steps)))
+        return SeededAugmentations(self.steps, streams)
 
     def evaluate(self, images: Tensor) -> Tensor:
         """The fixed part of the chain, for pictures that are measured and not learned from."""
         for step in self.steps:
             images = step.evaluate(images)
+        return images
+
+
+@dataclass(frozen=True)
+class SeededAugmentations:
+    """A chain of augmentations of one seed: ``(images, counter) -> images``."""
+
+    steps: tuple[Augmentation, ...]
+    streams: tuple[RandomStream, ...]
+
+    def __call__(self, images: Tensor, counter: Tensor) -> Tensor:
+        for step, stream in zip(self.steps, self.streams, strict=True):
+            images = step(images, counter, stream)
         return images
 
 

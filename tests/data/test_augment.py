@@ -1,0 +1,248 @@
+"""Augmentations: against loops, by their properties, and by name."""
+
+from __future__ import annotations
+
+import doctest
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import torchcaps.data.augment.pipeline
+import torchcaps.data.window
+from torchcaps.data import sample_digits
+from torchcaps.data.augment import (
+    AUGMENTATIONS,
+    Affine,
+    Contrast,
+    Crop,
+    Elastic,
+    Flip,
+    Place,
+    Shift,
+    Standardize,
+    build,
+)
+from torchcaps.data.augment.deform import spline_basis
+from torchcaps.data.random import RandomStream
+from torchcaps.data.window import to_unit_float
+from torchcaps.errors import DataError
+
+STREAM = RandomStream(7, "augment/test")
+PARAMETERS: dict[str, dict[str, object]] = {name: {} for name in AUGMENTATIONS} | {"crop": {"size": 9}}
+MOVES_PIXELS_ONLY = ("crop", "cutout", "flip", "place", "shift")
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def pictures(count: int = 37, channels: int = 3, side: int = 13) -> Tensor:
+    drawn = np.random.default_rng(0).integers(0, 256, (count, channels, side, side), dtype=np.uint8)
+    return torch.from_numpy(drawn)
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_example_depends_on_its_counter_alone(name: str) -> None:
+    pipeline = build([{"name": name, **PARAMETERS[name]}])
+    images, counter = pictures(), torch.arange(1000, 1037)
+    whole = pipeline(images, counter, seed=3)
+    assert torch.equal(pipeline(images[5:9], counter[5:9], seed=3), whole[5:9])
+    assert torch.equal(pipeline(images.flip(0), counter.flip(0), seed=3), whole.flip(0))
+    changed = [not torch.equal(whole, pipeline(images, *other)) for other in ((counter, 4), (counter + 50, 3))]
+    assert changed == [name != "standardize"] * 2
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_types_and_shapes(name: str) -> None:
+    pipeline = build([{"name": name, **PARAMETERS[name]}])
+    side = {"crop": 9, "place": 40}.get(name, 13)
+    for images in (pictures(), to_unit_float(pictures())):
+        result = pipeline(images, torch.arange(37), seed=0)
+        assert result.shape == (37, 3, side, side)
+        keeps_bytes = name in (*MOVES_PIXELS_ONLY, "affine", "elastic")
+        assert result.dtype == (images.dtype if keeps_bytes else torch.float32)
+        assert pipeline.evaluate(images).shape == result.shape
+        if name != "standardize" and result.is_floating_point():
+            assert bool(((result >= 0) & (result <= 1 + 1e-6)).all())
+
+
+@pytest.mark.parametrize("name", MOVES_PIXELS_ONLY)
+def test_bytes_and_floats_move_alike(name: str) -> None:
+    pipeline = build([{"name": name, **PARAMETERS[name]}])
+    moved = pipeline(pictures(), torch.arange(37), seed=0)
+    assert torch.equal(pipeline(pictures().float(), torch.arange(37), seed=0), moved.float())
+
+
+@pytest.mark.parametrize("pixels", [0, 1, 2, 5])
+def test_shift_matches_a_loop(pixels: int) -> None:
+    images, counter = pictures(count=11, channels=2, side=7), torch.arange(11)
+    got = Shift(pixels)(images, counter, STREAM).numpy()
+    drawn = STREAM.integers(counter, 2 * pixels + 1, lanes=2).tolist()
+    expected = np.zeros_like(got)
+    for b, (top, left) in enumerate(drawn):
+        down, right = pixels - top, pixels - left
+        for y in range(7):
+            for x in range(7):
+                if 0 <= y - down < 7 and 0 <= x - right < 7:
+                    expected[b, :, y, x] = images[b, :, y - down, x - right]
+    assert np.array_equal(got, expected)
+
+
+def test_shift_loses_no_ink_within_the_margin_and_uses_all_places() -> None:
+    images = torch.zeros(20_000, 1, 9, 9, dtype=torch.uint8)
+    images[:, :, 2:7, 2:7] = 200  # a margin of 2
+    images[:, :, 4, 4] = 255
+    shifted = Shift(2)(images, torch.arange(20_000), STREAM)
+    assert torch.equal(shifted.sum((1, 2, 3)), images.sum((1, 2, 3)))
+    places = torch.bincount(shifted.flatten(1).argmax(1), minlength=81)
+    used = places[places > 0]
+    assert len(used) == 25
+    chi_square = float(((used - 800.0) ** 2 / 800).sum())
+    assert chi_square < 24 + 5 * 48**0.5
+
+
+def test_crop_is_a_part_and_central_at_test() -> None:
+    images = torch.arange(64).reshape(1, 1, 8, 8).expand(500, 1, 8, 8).to(torch.uint8)
+    cropped = Crop(5)(images, torch.arange(500), STREAM)
+    corners = cropped[:, 0, 0, 0]
+    assert set(corners.tolist()) == {8 * top + left for top in range(4) for left in range(4)}
+    pattern = torch.arange(5)[:, None] * 8 + torch.arange(5)
+    assert torch.equal(cropped[:, 0].long(), corners.long()[:, None, None] + pattern)
+    assert torch.equal(Crop(4).evaluate(images), images[..., 2:6, 2:6])
+    assert torch.equal(Crop(8, padding=2).evaluate(images), images)
+
+
+def test_place_is_central_at_test() -> None:
+    images = pictures(side=13)
+    centred = Place(20).evaluate(images)
+    assert torch.equal(centred[..., 3:16, 3:16], images)
+    assert int(centred.sum()) == int(images.sum())
+
+
+def test_flip_mirrors_the_given_share() -> None:
+    images = pictures(count=1, side=5).expand(4000, 3, 5, 5)
+    flipped = Flip(0.25)(images, torch.arange(4000), STREAM)
+    mirrored = (flipped == images.flip(-1)).flatten(1).all(1)
+    assert bool((mirrored | (flipped == images).flatten(1).all(1)).all())
+    assert 0.22 < float(mirrored.float().mean()) < 0.28
+    assert torch.equal(Flip(1.0)(images, torch.arange(4000), STREAM), images.flip(-1))
+
+
+def test_cutout_blanks_one_square() -> None:
+    images = torch.ones(3000, 2, 10, 12, dtype=torch.uint8)
+    cut = build([{"name": "cutout", "size": 4}])(images, torch.arange(3000), seed=0)
+    hole = cut[:, 0] == 0
+    assert torch.equal(hole, cut[:, 1] == 0)
+    heights, widths = hole.any(2).sum(1), hole.any(1).sum(1)
+    assert torch.equal(hole.sum((1, 2)), heights * widths)
+    assert (int(heights.min()), int(heights.max())) == (2, 4)  # at an edge half of it is outside
+    assert int((heights * widths == 16).sum()) > 1000
+
+
+def test_brightness_adds_one_number_to_a_picture() -> None:
+    images = pictures()
+    added = build([{"name": "brightness", "levels": 63, "clip": False}])(images, torch.arange(37), seed=0)
+    difference = (added - to_unit_float(images)).flatten(1)
+    assert float((difference - difference[:, :1]).abs().max()) < 1e-6
+    assert 40 / 255 < float(difference.abs().max()) <= 63 / 255 + 1e-6
+
+
+def test_contrast_keeps_each_channels_mean() -> None:
+    images = to_unit_float(pictures())
+    stretched = Contrast(0.2, 1.8, clip=False)(images, torch.arange(37), STREAM)
+    torch.testing.assert_close(stretched.mean((2, 3)), images.mean((2, 3)))
+    factor = stretched.std((2, 3)) / images.std((2, 3))
+    torch.testing.assert_close(factor, factor[:, :1].expand(-1, 3))
+    assert 0.2 <= float(factor.min()) < 0.5 < 1.5 < float(factor.max()) <= 1.8
+
+
+def test_standardize_gives_mean_zero_and_deviation_one() -> None:
+    standard = Standardize().evaluate(pictures())
+    torch.testing.assert_close(standard.mean((1, 2, 3)), torch.zeros(37), atol=1e-5, rtol=0)
+    torch.testing.assert_close(standard.std((1, 2, 3), correction=0), torch.ones(37))
+    flat = Standardize().evaluate(torch.full((1, 1, 4, 4), 9, dtype=torch.uint8))
+    assert float(flat.abs().max()) < 1e-4
+
+
+def test_affine_without_any_range_is_the_picture() -> None:
+    still = Affine(degrees=0, shear=0, scale=(1, 1), translate=0)
+    assert torch.equal(still(pictures(), torch.arange(37), STREAM), pictures())
+
+
+def test_affine_translation_moves_the_centre_of_mass() -> None:
+    images = torch.zeros(2000, 1, 21, 21)
+    images[:, :, 10, 10] = 1.0
+    moved = Affine(degrees=0, shear=0, scale=(1, 1), translate=3)(images, torch.arange(2000), STREAM)[:, 0]
+    axis = torch.arange(21.0) - 10
+    centre = torch.stack(((moved.sum(2) * axis).sum(1), (moved.sum(1) * axis).sum(1)), dim=1)
+    torch.testing.assert_close(moved.sum((1, 2)), torch.ones(2000))
+    assert torch.allclose(centre.mean(0), torch.zeros(2), atol=0.15)
+    assert 2.9 < float(centre.abs().max()) <= 3.01
+
+
+def test_elastic_moves_no_pixel_further_than_told_and_bends() -> None:
+    for length, spacing in ((28, 7), (13, 5), (9, 20)):
+        basis = spline_basis(length, spacing, torch.device("cpu"))
+        torch.testing.assert_close(basis.sum(1), torch.ones(length))
+        assert float(basis.min()) >= 0
+    digits = sample_digits("train").images[:64]
+    assert torch.equal(Elastic(pixels=0)(digits, torch.arange(64), STREAM), digits)
+    # A picture whose grey level is its column shows by how much each place moved.
+    ramp = (torch.arange(28.0) / 28).expand(64, 1, 28, 28)
+    moved = (Elastic(pixels=3, spacing=7)(ramp, torch.arange(64), STREAM) - ramp)[..., 4:24, 4:24] * 28
+    assert 1.0 < float(moved.abs().max()) <= 3.01
+    assert float(moved.flatten(1).std(1).min()) > 0.05
+
+
+def test_steps_of_a_chain_draw_apart() -> None:
+    images = torch.zeros(400, 1, 21, 21, dtype=torch.uint8)
+    images[:, :, 10, 10] = 1
+    chain = build([{"name": "shift", "pixels": 3}, {"name": "shift", "pixels": 3}])
+    moved = chain(images, torch.arange(400), seed=0).flatten(1).argmax(1)
+    odd_distances = ((moved // 21 - 10) % 2 == 1).float().mean()
+    assert 0.4 < float(odd_distances) < 0.6  # always even if both steps drew the same shift
+
+
+@pytest.mark.parametrize(
+    ("specification", "message"),
+    [
+        ({"name": "shfit"}, "choose from affine, brightness"),
+        ({"pixels": 2}, "no augmentation is named None"),
+        ({"name": "shift", "pixel": 2}, "it takes pixels"),
+        ({"name": "crop"}, "needs size"),
+        ({"name": "shift", "pixels": -1}, "0 or more"),
+        ({"name": "shift", "pixels": "two"}, "cannot use"),
+        ({"name": "affine", "scale": [1.2, 0.8]}, "smaller first"),
+        ({"name": "flip", "probability": 2}, "0 to 1"),
+        ({"name": "standardize", "mean": 0}, "none at all"),
+    ],
+)
+def test_bad_recipes_are_refused_with_advice(specification: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        build([specification])
+
+
+def test_crop_larger_than_the_picture_is_refused() -> None:
+    with pytest.raises(DataError, match="13×13"):
+        Crop(14)(pictures(), torch.arange(37), STREAM)
+
+
+@pytest.mark.gpu
+@needs_cuda
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_same_result_on_the_gpu(name: str) -> None:
+    pipeline = build([{"name": name, **PARAMETERS[name]}])
+    on_cpu = pipeline(pictures(), torch.arange(37), seed=0)
+    on_gpu = pipeline(pictures().cuda(), torch.arange(37, device="cuda"), seed=0).cpu()
+    if name in (*MOVES_PIXELS_ONLY, "affine"):
+        assert torch.equal(on_gpu, on_cpu)
+    elif name == "elastic":  # float32 displacements may fall on the other side of 1/512 pixel
+        assert int((on_gpu.int() - on_cpu.int()).abs().max()) <= 2
+    else:
+        torch.testing.assert_close(on_gpu, on_cpu)
+
+
+@pytest.mark.parametrize("module", [torchcaps.data.augment.pipeline, torchcaps.data.window])
+def test_examples_in_the_docstrings(module: object) -> None:
+    result = doctest.testmod(module)  # type: ignore[arg-type]
+    assert result.attempted > 0
+    assert result.failed == 0
