@@ -148,8 +148,7 @@ def capsule_linear(
 ) -> Tensor | tuple[Tensor, RoutingTrace]:
     """Votes (Eq. 2) and routing (Procedure 1) in one op, so that all votes need never exist at once.
 
-    The same as ``dynamic_routing(votes(u, weight), ...)`` but faster and leaner. Its gradient can be taken once;
-    for second derivatives use those two ops, or ask for the trace, which is made from the votes.
+    The same as ``dynamic_routing(votes(u, weight), ...)`` but faster and leaner.
 
     Args:
         backend: ``"naive"``, ``"eager"`` or ``"auto"``; see :func:`torchcaps.explain_backend`.

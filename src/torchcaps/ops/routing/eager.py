@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from torchcaps.ops.routing.loop import Iteration, form_votes, iterate
 from torchcaps.ops.routing.options import RoutingOptions
@@ -40,9 +39,10 @@ class _CapsuleLinear(torch.autograd.Function):
         return torch.cat([iterate(form_votes(part, weight), bias, options)[-1].outputs for part in parts]).to(u.dtype)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         u, weight, bias = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph=True: higher derivatives come from the plain loop
+            return _differentiable_backward(u, weight, bias, grad_output, ctx.options)
         at_a_time = _examples_at_a_time(u, weight)
         wide = torch.float32 if u.dtype in (torch.float16, torch.bfloat16) else u.dtype
         grad_u = torch.empty_like(u)
@@ -61,6 +61,16 @@ class _CapsuleLinear(torch.autograd.Function):
             if grad_bias is not None:
                 grad_bias += grad_sums.sum(dim=0)
         return grad_u, grad_weight.to(weight.dtype), None if grad_bias is None else grad_bias.to(bias.dtype), None
+
+
+def _differentiable_backward(
+    u: Tensor, weight: Tensor, bias: Tensor | None, grad_output: Tensor, options: RoutingOptions
+) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    capsules = iterate(form_votes(u, weight), bias, options)[-1].outputs.to(u.dtype)
+    wanted = [t for t in (u, weight, bias) if t is not None and t.requires_grad]
+    found = iter(torch.autograd.grad(capsules, wanted, grad_output, create_graph=True))
+    gradients = [next(found) if t is not None and t.requires_grad else None for t in (u, weight, bias)]
+    return gradients[0], gradients[1], gradients[2], None
 
 
 def _route_backward(

@@ -34,4 +34,5 @@ class RoutingTrace:
 
         Each child counts equally; a masked child counts as 0.
         """
-        return -torch.special.xlogy(self.coefficients, self.coefficients).sum(-1).mean(-1)
+        tiny = torch.finfo(self.coefficients.dtype).tiny  # 0·ln 0 is 0, and so is its gradient
+        return -(self.coefficients * self.coefficients.clamp(min=tiny).log()).sum(-1).mean(-1)

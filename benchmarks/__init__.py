@@ -1,0 +1,1 @@
+"""Speed and memory, always as ratios in one run."""

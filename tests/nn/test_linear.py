@@ -1,0 +1,62 @@
+import functools
+
+import pytest
+import torch
+
+from torchcaps import nn, ops
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("leaky", [False, True])
+def test_layer_is_the_op(shared, leaky):
+    layer = nn.CapsuleLinear(None if shared else 7, 5, 3, 4, iterations=2, leaky=leaky, gradient="last")
+    torch.nn.init.normal_(layer.bias)
+    u = torch.randn(2, 7, 3)
+    mask = torch.rand(2, 7) > 0.2
+    expected = ops.capsule_linear(u, layer.weight, 2, layer.bias, leaky, mask=mask, gradient="last")
+    torch.testing.assert_close(layer(u, mask), expected)
+    capsules, trace = layer.trace(u, mask)
+    torch.testing.assert_close(capsules, expected)
+    assert trace.iterations == 2
+
+
+def test_shared_weights_take_any_number_of_lower_capsules():
+    layer = nn.CapsuleLinear(None, 5, 3, 4)
+    assert layer.weight.shape == (5, 4, 3)
+    assert layer(torch.randn(2, 9, 3)).shape == layer(torch.randn(2, 100, 3)).shape == (2, 5, 4)
+
+
+def test_any_routing_function_fits():
+    def average(votes, bias=None, mask=None):
+        return ops.squash(votes.mean(1) if bias is None else votes.mean(1) + bias)
+
+    u = torch.randn(2, 7, 3)
+    layer = nn.CapsuleLinear(7, 5, 3, 4, routing=average)
+    torch.testing.assert_close(layer(u), ops.squash(ops.votes(u, layer.weight).mean(1) + layer.bias))
+    ours = nn.CapsuleLinear(7, 5, 3, 4, routing=functools.partial(ops.dynamic_routing, iterations=4))
+    same = nn.CapsuleLinear(7, 5, 3, 4, iterations=4)
+    same.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(ours(u), same(u))
+    torch.testing.assert_close(ours.trace(u)[1].coefficients, same.trace(u)[1].coefficients)
+    assert "average" in repr(layer)
+
+
+def test_start_values_device_and_dtype():
+    layer = nn.CapsuleLinear(1152, 10, 8, 16)
+    assert (layer.bias == 0.1).all()
+    assert layer.weight.abs().max() <= 0.2
+    assert layer.weight.std().item() == pytest.approx(0.08796, rel=0.01)
+    meta = nn.CapsuleLinear(7, 5, 3, 4, bias=False, device="meta", dtype=torch.bfloat16)
+    assert meta.weight.is_meta
+    assert meta.weight.dtype == torch.bfloat16
+    assert meta.bias is None
+    assert "7×3 → 5×4" in repr(meta)
+
+
+def test_wrong_settings():
+    with pytest.raises(ValueError, match="out_capsules ≥ 1, got 0"):
+        nn.CapsuleLinear(7, 0, 3, 4)
+    with pytest.raises(ValueError, match="unknown routing 'magic'"):
+        nn.CapsuleLinear(7, 5, 3, 4, routing="magic")
+    with pytest.raises(ValueError, match="at least 1"):
+        nn.CapsuleLinear(7, 5, 3, 4, iterations=0)

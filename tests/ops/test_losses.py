@@ -1,0 +1,74 @@
+import pytest
+import torch
+
+from torchcaps import ops
+
+
+def margin_loss_by_loops(lengths, present):
+    total = 0.0
+    for row, labels in zip(lengths.tolist(), present.tolist(), strict=True):
+        for length, label in zip(row, labels, strict=True):
+            total += label * max(0, 0.9 - length) ** 2 + 0.5 * (1 - label) * max(0, length - 0.1) ** 2
+    return total / len(lengths)
+
+
+def test_margin_loss_equals_eq_4_for_one_and_for_several_classes():
+    lengths = torch.rand(7, 11, dtype=torch.float64)
+    classes = torch.randint(0, 11, (7,))
+    one_hot = torch.nn.functional.one_hot(classes, 11)
+    several = torch.rand(7, 11) > 0.5
+    assert ops.margin_loss(lengths, classes).item() == pytest.approx(margin_loss_by_loops(lengths, one_hot), rel=1e-12)
+    assert ops.margin_loss(lengths, one_hot).item() == ops.margin_loss(lengths, classes).item()
+    assert ops.margin_loss(lengths, several).item() == pytest.approx(margin_loss_by_loops(lengths, several.long()))
+
+
+def test_margin_loss_is_a_sum_over_classes():
+    """Not a mean: with everything at 0.9 and label 0, nine wrong classes cost 0.5 · 0.8² each."""
+    assert ops.margin_loss(torch.full((2, 10), 0.9), torch.zeros(2, dtype=torch.int64)).item() == pytest.approx(2.88)
+
+
+def test_reconstruction_loss_is_a_sum_over_pixels():
+    pictures, images = torch.rand(3, 2, 5, 7), torch.rand(3, 2, 5, 7)
+    expected = 0.0005 * sum((p - q) ** 2 for p, q in zip(pictures.flatten(), images.flatten(), strict=True)) / 3
+    assert ops.reconstruction_loss(pictures, images).item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_reductions():
+    lengths, classes = torch.rand(4, 3), torch.tensor([0, 1, 2, 0])
+    each = ops.margin_loss(lengths, classes, reduction="none")
+    assert each.shape == (4,)
+    assert ops.margin_loss(lengths, classes, reduction="sum").item() == pytest.approx(each.sum().item())
+    assert ops.margin_loss(lengths, classes).item() == pytest.approx(each.mean().item())
+    assert ops.margin_loss(torch.zeros(0, 3), torch.zeros(0, dtype=torch.int64)).item() == 0
+    with pytest.raises(ValueError, match="'mean', 'sum' or 'none'"):
+        ops.margin_loss(lengths, classes, reduction="avg")
+
+
+def test_multi_hot():
+    expected = torch.tensor([[1.0, 0, 1], [0, 1, 1]])
+    assert torch.equal(ops.multi_hot(torch.tensor([[0, 2], [2, 1]]), 3), expected)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "targets", "words"),
+    [
+        (torch.rand(2, 3, 4), torch.zeros(2, dtype=torch.int64), r"lengths must be \[B, J\]"),
+        (torch.rand(2, 3), torch.tensor([0, 3]), r"must lie in 0 … 2"),
+        (torch.rand(2, 3), torch.tensor([-1, 0]), r"must lie in 0 … 2"),
+        (torch.rand(2, 3), torch.zeros(3, dtype=torch.int64), "as many targets"),
+        (torch.rand(2, 3), torch.zeros(2, 4), "as many targets"),
+    ],
+)
+def test_margin_loss_refuses_what_does_not_fit(lengths, targets, words):
+    with pytest.raises(ValueError, match=words):
+        ops.margin_loss(lengths, targets)
+
+
+def test_class_numbers_must_be_integers():
+    with pytest.raises(TypeError, match="integers"):
+        ops.margin_loss(torch.rand(2, 3), torch.rand(2))
+
+
+def test_reconstruction_must_have_the_shape_of_the_images():
+    with pytest.raises(ValueError, match=r"\[2, 1, 28, 28\]"):
+        ops.reconstruction_loss(torch.rand(2, 784), torch.rand(2, 1, 28, 28))

@@ -1,0 +1,194 @@
+"""The fast routing against the loops in float64: values and every gradient."""
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+from covering import pairwise_cases
+from torchcaps import ops
+from torchcaps.ops.routing import eager, naive
+from torchcaps.ops.routing.options import RoutingOptions
+
+ODD_SIZES = pairwise_cases(
+    {
+        "I": (1, 7, 63),
+        "J": (1, 2, 10, 11),
+        "D": (1, 3, 16),
+        "P": (1, 5, 8),
+        "R": (1, 2, 3, 4, 5),
+        "shared": (False, True),
+        "bias": (False, True),
+        "leaky": (False, True),
+        "mask": (False, True),
+        "gradient": ("all", "last"),
+    }
+)
+FULL_SIZE = [
+    dict(I=1152, J=10, D=16, P=8, R=3, shared=False, bias=True, leaky=False, mask=False, gradient="all"),
+    dict(I=1152, J=11, D=3, P=5, R=2, shared=True, bias=False, leaky=True, mask=True, gradient="all"),
+    dict(I=1152, J=1, D=1, P=1, R=5, shared=False, bias=True, leaky=True, mask=True, gradient="all"),
+    dict(I=1152, J=2, D=16, P=8, R=4, shared=True, bias=True, leaky=False, mask=False, gradient="last"),
+]
+
+
+def make_inputs(case, B=3, dtype=torch.float64):
+    I, J, D, P = case["I"], case["J"], case["D"], case["P"]
+    u = torch.randn(B, I, P, dtype=dtype)
+    weight = torch.randn(*(() if case["shared"] else (I,)), J, D, P, dtype=dtype) * (0.5 if I < 100 else 0.1)
+    bias = torch.randn(J, D, dtype=dtype) if case["bias"] else None
+    mask = None
+    if case["mask"]:
+        mask = torch.rand(B, I) > 0.4
+        mask[:, 0] = True
+    return u, weight, bias, mask
+
+
+def value_and_gradients(function, u, weight, bias, grad_output):
+    leaves = [t.clone().requires_grad_() for t in (u, weight, bias) if t is not None]
+    out = function(leaves[0], leaves[1], leaves[2] if bias is not None else None)
+    return [out, *torch.autograd.grad(out, leaves, grad_output)]
+
+
+def case_name(case):
+    return "-".join(f"{key}{value}" for key, value in case.items())
+
+
+@pytest.mark.parametrize("case", ODD_SIZES + FULL_SIZE, ids=case_name)
+def test_eager_equals_naive(case):
+    u, weight, bias, mask = make_inputs(case)
+    options = RoutingOptions(case["R"], case["leaky"], case["gradient"])
+    keywords = dict(iterations=case["R"], leaky=case["leaky"], mask=mask, gradient=case["gradient"])
+    grad_output = torch.randn(3, case["J"], case["D"], dtype=torch.float64)
+
+    def loops(u, weight, bias):
+        return naive.capsule_linear(u, weight, bias, mask, options)
+
+    def one_op(u, weight, bias):
+        return ops.capsule_linear(u, weight, bias=bias, backend="eager", **keywords)
+
+    def two_ops(u, weight, bias):
+        return ops.dynamic_routing(ops.votes(u, weight), bias=bias, **keywords)
+
+    expected = value_and_gradients(loops, u, weight, bias, grad_output)
+    for function in (one_op, two_ops):
+        for got, wanted in zip(value_and_gradients(function, u, weight, bias, grad_output), expected, strict=True):
+            torch.testing.assert_close(got, wanted, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("leaky", [False, True])
+def test_gradcheck(shared, leaky):
+    case = dict(I=4, J=3, D=2, P=3, shared=shared, bias=True, mask=False)
+    inputs = [t.requires_grad_() for t in make_inputs(case, B=2)[:3]]
+
+    def one_op(u, weight, bias):
+        return ops.capsule_linear(u, weight, 3, bias, leaky)
+
+    def two_ops(u, weight, bias):
+        return ops.dynamic_routing(ops.votes(u, weight), 3, bias, leaky)
+
+    for function in (one_op, two_ops):
+        assert gradcheck(function, inputs)
+        assert gradgradcheck(function, inputs)
+
+
+def test_gradient_of_a_gradient_penalty():
+    """The lean op must not drop the second derivative in silence when the inner gradient is a constant."""
+    u, weight, _, _ = make_inputs(dict(I=4, J=3, D=2, P=3, shared=False, bias=False, mask=False))
+    u.requires_grad_()
+    penalties = []
+    for capsules in (ops.capsule_linear(u, weight), ops.dynamic_routing(ops.votes(u, weight))):
+        (first,) = torch.autograd.grad(capsules.sum(), u, create_graph=True)
+        penalties.append(torch.autograd.grad(first.square().sum(), u)[0])
+    torch.testing.assert_close(*penalties)
+
+
+@pytest.mark.parametrize("part", [1, 2, 5, 100])
+def test_the_number_of_examples_at_a_time_does_not_matter(monkeypatch, part):
+    u, weight, bias, _ = make_inputs(dict(I=7, J=3, D=4, P=5, shared=False, bias=True, mask=False), B=5)
+    grad_output = torch.randn(5, 3, 4, dtype=torch.float64)
+    expected = value_and_gradients(lambda u, w, b: ops.capsule_linear(u, w, 3, b), u, weight, bias, grad_output)
+    monkeypatch.setattr(eager, "VOTE_BYTES_AT_A_TIME", {"cpu": part * 7 * 3 * 4 * 8, "cuda": 0})
+    got = value_and_gradients(lambda u, w, b: ops.capsule_linear(u, w, 3, b), u, weight, bias, grad_output)
+    torch.testing.assert_close(got, expected, rtol=1e-13, atol=1e-14)
+
+
+def test_lean_op_holds_at_most_a_part_of_the_votes():
+    """Votes of this layer take 118 MB; what the op keeps for the backward pass is its inputs alone."""
+    u, weight = torch.randn(160, 1152, 8, requires_grad=True), torch.randn(1152, 10, 16, 8, requires_grad=True)
+    kept = []
+
+    def keep(tensor):
+        kept.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        ops.capsule_linear(u, weight)
+    assert {t.data_ptr() for t in kept} == {u.data_ptr(), weight.data_ptr()}
+    votes_bytes = 160 * 1152 * 10 * 16 * 4
+    with torch.profiler.profile(profile_memory=True) as profile, torch.no_grad():
+        ops.capsule_linear(u, weight)
+    largest = max(event.self_cpu_memory_usage for event in profile.events())
+    assert largest <= votes_bytes / 10
+
+
+def test_one_iteration_is_averaging():
+    votes = torch.randn(2, 5, 3, 4, dtype=torch.float64)
+    torch.testing.assert_close(ops.dynamic_routing(votes, iterations=1), ops.squash(votes.sum(1) / 3))
+    torch.testing.assert_close(ops.dynamic_routing(votes, iterations=1, leaky=True), ops.squash(votes.sum(1) / 4))
+
+
+@pytest.mark.parametrize("leaky", [False, True])
+def test_trace(leaky):
+    votes = torch.randn(2, 7, 3, 4, dtype=torch.float64, requires_grad=True)
+    mask = torch.ones(2, 7, dtype=torch.bool)
+    mask[1, 3:] = False
+    capsules, trace = ops.dynamic_routing(votes, 4, leaky=leaky, mask=mask, return_trace=True)
+    assert trace.iterations == 4
+    assert trace.logits.shape == trace.coefficients.shape == (4, 2, 7, 3)
+    assert trace.outputs.shape == (4, 2, 3, 4)
+    assert torch.equal(trace.outputs[-1], capsules)
+    assert (trace.logits[0] == 0).all()
+    sums = trace.coefficients.sum(-1)
+    assert (sums[:, 1, 3:] == 0).all()
+    present = sums[:, mask]
+    assert (present < 1).all() if leaky else torch.allclose(present, torch.ones_like(present))
+    for r in range(4):
+        masked = votes * mask[:, :, None, None]
+        s = (trace.coefficients[r].unsqueeze(-1) * masked).sum(1)
+        torch.testing.assert_close(ops.squash(s), trace.outputs[r])
+        if r < 3:
+            agreement = (masked * trace.outputs[r].unsqueeze(1)).sum(-1)
+            torch.testing.assert_close(trace.logits[r + 1], trace.logits[r] + agreement)
+    (gradient,) = torch.autograd.grad(trace.entropy().sum(), votes)
+    assert gradient.abs().sum() > 0
+
+
+def test_entropy_runs_from_that_of_equal_parents_to_zero():
+    _, trace = ops.dynamic_routing(torch.zeros(2, 5, 7, 3), return_trace=True)
+    torch.testing.assert_close(trace.entropy(), torch.full((3, 2), 7.0).log())
+    votes = torch.zeros(1, 2, 2, 3)
+    votes[:, :, 0] = 100
+    _, trace = ops.dynamic_routing(votes, return_trace=True)
+    assert trace.entropy()[-1].item() < 1e-6
+
+
+def test_lean_op_with_trace_equals_without():
+    u, weight, bias, mask = make_inputs(dict(I=7, J=3, D=4, P=5, shared=False, bias=True, mask=True))
+    capsules, trace = ops.capsule_linear(u, weight, bias=bias, mask=mask, return_trace=True)
+    torch.testing.assert_close(capsules, ops.capsule_linear(u, weight, bias=bias, mask=mask))
+    assert trace.coefficients.shape == (3, 3, 7, 3)
+
+
+def test_mask_equals_leaving_out():
+    """A masked capsule may hold anything, even NaN, and gets no gradient."""
+    u, weight = torch.randn(2, 5, 3), torch.randn(4, 6, 3)
+    spoiled = u.clone()
+    spoiled[:, 3:] = float("nan")
+    spoiled.requires_grad_()
+    mask = torch.tensor([True, True, True, False, False])
+    out = ops.capsule_linear(spoiled, weight, mask=mask)
+    torch.testing.assert_close(out, ops.capsule_linear(u[:, :3], weight))
+    out.sum().backward()
+    assert (spoiled.grad[:, 3:] == 0).all()
+    assert spoiled.grad[:, :3].abs().sum() > 0

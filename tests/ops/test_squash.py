@@ -1,0 +1,68 @@
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+from torchcaps import ops
+
+
+def squash_by_the_book(s: torch.Tensor) -> torch.Tensor:
+    squared = (s * s).sum(-1, keepdim=True)
+    return squared / (1 + squared) * s / squared.sqrt()
+
+
+@pytest.mark.parametrize("D", [1, 3, 16])
+def test_equals_eq_1(D):
+    s = torch.randn(63, D, dtype=torch.float64) * torch.logspace(-3, 3, 63, dtype=torch.float64)[:, None]
+    torch.testing.assert_close(ops.squash(s), squash_by_the_book(s), rtol=1e-12, atol=0)
+
+
+def test_length_is_below_one_and_direction_stays():
+    s = torch.randn(100, 7, dtype=torch.float64) * torch.logspace(-6, 6, 100, dtype=torch.float64)[:, None]
+    v = ops.squash(s)
+    assert (v.norm(dim=1) < 1).all()
+    torch.testing.assert_close(torch.nn.functional.normalize(v), torch.nn.functional.normalize(s))
+
+
+def test_longer_input_gives_longer_output():
+    lengths = ops.squash(torch.linspace(0.01, 50, 1000, dtype=torch.float64)[:, None]).abs().squeeze(1)
+    assert (lengths.diff() > 0).all()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 40.0])
+def test_gradients(scale):
+    s = (torch.randn(4, 5, dtype=torch.float64) * scale).requires_grad_()
+    assert gradcheck(ops.squash, (s,))
+    assert gradgradcheck(ops.squash, (s,))
+    assert gradcheck(ops.capsule_lengths, (s,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("size", [0.0, 1e-20, 1.0, 1e20])
+def test_finite_values_and_gradients(dtype, size):
+    size = min(size, torch.finfo(dtype).max / 2)
+    s = torch.full((2, 16), size, dtype=dtype, requires_grad=True)
+    v = ops.squash(s)
+    (v.sum() + ops.capsule_lengths(v).sum()).backward()
+    assert v.dtype == dtype
+    assert v.isfinite().all()
+    assert s.grad.isfinite().all()
+
+
+def test_zero_maps_to_zero_with_zero_gradient():
+    s = torch.zeros(3, 4, requires_grad=True)
+    v = ops.squash(s)
+    (gradient,) = torch.autograd.grad(v.sum(), s)
+    assert (v == 0).all()
+    assert (gradient == 0).all()
+
+
+def test_any_dimension():
+    s = torch.randn(2, 3, 5, 7)
+    torch.testing.assert_close(ops.squash(s, dim=1), ops.squash(s.movedim(1, -1)).movedim(-1, 1))
+
+
+def test_integers_and_empty_capsules_are_refused():
+    with pytest.raises(TypeError, match=r"call \.float\(\)"):
+        ops.squash(torch.ones(2, 3, dtype=torch.int64))
+    with pytest.raises(ValueError, match="at least one dimension"):
+        ops.squash(torch.ones(2, 0))
