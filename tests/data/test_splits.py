@@ -1,0 +1,131 @@
+"""Held-out sets: exact shares, whole groups, and a choice that never changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchcaps.data import TestSplit, TrainSplit, load, sample_digits, train_and_validation, validation_split
+from torchcaps.data.splits import path_keys, split_off_test
+from torchcaps.errors import DataError
+
+
+def split_of(labels: list[int], groups: list[int] | None = None) -> TrainSplit:
+    """Pictures that carry their own position, so that a split can be followed."""
+    count = len(labels)
+    return TrainSplit(
+        torch.zeros(count, 1, 1, 1, dtype=torch.uint8),
+        torch.tensor(labels, dtype=torch.int64),
+        None if groups is None else torch.tensor(groups, dtype=torch.int64),
+        {"position": torch.arange(count)},
+    )
+
+
+def positions(split) -> list[int]:
+    return split.attributes["position"].tolist()
+
+
+def test_classes_keep_their_shares_and_no_example_is_lost():
+    train, validation = validation_split(sample_digits("train"), count=200)
+    assert validation.class_counts(10) == [20] * 10
+    assert train.class_counts(10) == [80] * 10
+    both = torch.cat([train.attributes["mnist_index"], validation.attributes["mnist_index"]])
+    assert sorted(both.tolist()) == sample_digits("train").attributes["mnist_index"].tolist()
+
+
+def test_the_choice_is_the_same_today_and_tomorrow():
+    _, validation = validation_split(sample_digits("train"), count=200, seed=0)
+    chosen = validation.attributes["mnist_index"].numpy().astype("<i8").tobytes()
+    assert hashlib.sha256(chosen).hexdigest()[:16] == "6394056bc823e9f3"
+    _, other = validation_split(sample_digits("train"), count=200, seed=1)
+    assert other.attributes["mnist_index"].tolist() != validation.attributes["mnist_index"].tolist()
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=4, max_size=60),
+    st.floats(0.05, 0.95),
+    st.integers(0, 2**40),
+)
+def test_any_set_is_divided_exactly(labels, fraction, seed):
+    split = split_of(labels)
+    count = min(max(1, round(len(labels) * fraction)), len(labels) - 1)
+    train, validation = validation_split(split, count=count, seed=seed)
+    assert len(validation) == count
+    assert sorted(positions(train) + positions(validation)) == list(range(len(labels)))
+    for label in set(labels):
+        share = labels.count(label) * count / len(labels)
+        assert abs(validation.class_counts(4)[label] - share) < 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 7)), min_size=6, max_size=60), st.integers(0, 99))
+def test_no_group_stands_on_both_sides(rows, seed):
+    labels, groups = zip(*rows, strict=True)
+    split = split_of(list(labels), list(groups))
+    if len(set(groups)) < 2:
+        with pytest.raises(DataError, match="one group"):
+            validation_split(split, 0.3, seed=seed)
+        return
+    train, validation = validation_split(split, 0.3, seed=seed)
+    assert len(train) and len(validation)
+    assert not set(train.groups.tolist()) & set(validation.groups.tolist())
+
+
+def test_groups_of_one_give_the_wanted_size():
+    split = split_of([0, 1] * 50, list(range(100)))
+    _, validation = validation_split(split, count=20)
+    assert validation.class_counts(2) == [10, 10]
+
+
+def test_a_rare_class_keeps_its_example_in_training():
+    train, _ = validation_split(split_of([0] * 97 + [1] * 3), count=5)
+    assert train.class_counts(2)[1] >= 2
+
+
+def test_several_labels_are_stratified_by_their_combination():
+    combinations = torch.tensor([[1, 0], [0, 1], [1, 1], [0, 0]], dtype=torch.bool)
+    split = TrainSplit(torch.zeros(80, 1, 1, 1, dtype=torch.uint8), combinations.repeat(20, 1))
+    _, validation = validation_split(split, count=8)
+    assert validation.class_counts(2) == [4, 4]
+
+
+def test_a_picture_keeps_its_side_when_others_come():
+    names = [f"class/{number}.png" for number in range(100)]
+    train, test = split_off_test(split_of([0] * 100), 0.2, keys=path_keys(names))
+    fewer = split_of([0] * 90)
+    train_before, test_before = split_off_test(fewer, 0.2, keys=path_keys(names[:90]))
+    assert type(test) is TestSplit
+    moved = set(positions(train_before)) & set(positions(test)) | set(positions(test_before)) & set(positions(train))
+    assert len(moved) <= 4
+    assert len(test) == 20
+
+
+def test_a_published_validation_set_is_used_as_it_is():
+    digits = load("mnist-sample")
+    train, validation = train_and_validation(digits, 0.25)
+    assert (len(train), len(validation)) == (750, 250)
+    published = dataclasses.replace(digits, train=train, validation=validation)
+    assert train_and_validation(published, 0.5) == (train, validation)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"fraction": 1.0}, "between 0 and 1"),
+        ({"fraction": 0.1, "count": 3}, "not both"),
+        ({"count": 1000}, "both sides need"),
+        ({"count": 0}, "both sides need"),
+    ],
+)
+def test_impossible_wishes_are_refused(arguments, message):
+    with pytest.raises(DataError, match=message):
+        validation_split(sample_digits("train"), **arguments)
+
+
+def test_the_test_set_cannot_be_taken_by_mistake():
+    with pytest.raises(DataError, match="not from a TestSplit"):
+        validation_split(sample_digits("test"), 0.1)  # type: ignore[arg-type]
