@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from torchcaps.data import TestSplit, TrainSplit, sample_digits
-from torchcaps.data.affine_digits import AffineDigits
+from torchcaps.data import TestSplit, TrainSplit, random, sample_digits
+from torchcaps.data.affine_digits import AffineDigits, ink_extent
 from torchcaps.data.augment import AUGMENTATIONS, Crop, build
 from torchcaps.data.loader import Loader
 from torchcaps.data.multimnist import MultiMNIST
@@ -119,7 +119,7 @@ def multimnist_rows(train: TrainSplit, device: torch.device) -> list[Row]:
                 rows.append(
                     rate_row(f"MultiMNIST {variant}, batch {batch_size}, {way}", times, batch_size, "pairs/s", target)
                 )
-        rows += overlap_rows(multi)
+        rows += overlap_rows(multi, train)
         same, stride = 0, max(1, len(multi) // 10_000_000)
         for first in range(0, min(10_000_000, len(multi)), 500_000):
             labels = multi.labels(torch.arange(first, first + 500_000, device=device) * stride)
@@ -129,16 +129,21 @@ def multimnist_rows(train: TrainSplit, device: torch.device) -> list[Row]:
     return rows
 
 
-def overlap_rows(multi: MultiMNIST, count: int = 100_000) -> list[Row]:
-    """Mean overlap of the two digits of pairs drawn over the whole range, by each definition."""
+def overlap_rows(multi: MultiMNIST, train: TrainSplit, count: int = 100_000) -> list[Row]:
+    """Mean overlap of the two digits of pairs drawn over the whole range, by each definition; ink that is lost."""
     chosen = RandomStream(0, "overlap").integers(torch.arange(count, device=multi.device), len(multi)).squeeze(-1)
+    ink = train.images.to(multi.device).sum((1, 2, 3))
     sums: dict[str, float] = {}
     for indices in chosen.split(10_000):
         batch = multi.pairs(indices)
-        means = {**overlap(batch).means(), "frames of 28×28": float(frame_overlap(batch).mean())}
+        lost = 1 - batch.singles.sum((2, 3, 4)) / ink[multi.pictures(indices)]
+        means = {f"overlap {name}": mean for name, mean in overlap(batch).means().items()}
+        means["overlap frames of 28×28"] = float(frame_overlap(batch).mean())
+        means["digits that lose ink"] = float((lost > 0).float().mean())
+        means["ink lost"] = float(lost.mean())
         for name, mean in means.items():
             sums[name] = sums.get(name, 0.0) + 100 * mean * len(indices) / count
-    return [Row(f"MultiMNIST {multi.variant}, overlap {name}", mean, mean, mean, "%") for name, mean in sums.items()]
+    return [Row(f"MultiMNIST {multi.variant}, {name}", mean, mean, mean, "%") for name, mean in sums.items()]
 
 
 def loader_rows(train: TrainSplit, device: torch.device) -> list[Row]:
@@ -158,6 +163,12 @@ def loader_rows(train: TrainSplit, device: torch.device) -> list[Row]:
             with_target = name == "shift ±2"
             rows.append(time_row(named, times, "< 0.05 on an H200" if with_target and way == "graph" else ""))
             rows.append(rate_row(named, times, 128, "images/s", "≥ 100,000 on two cores" if with_target else ""))
+    if device.type == "cuda" and random.fused_hash is not None:
+        fused, random.fused_hash = random.fused_hash, None
+        loader = Loader(train, 128, device, augment=build(chains["shift ±2"]))
+        for way, work in ways(device, lambda: loader.step_batch(step)).items():
+            rows.append(time_row(f"Loader, batch 128, shift ±2, no Triton, {way}", seconds_per_call(work, device)))
+        random.fused_hash = fused
     return rows
 
 
@@ -165,7 +176,15 @@ def affine_rows(test: TestSplit, device: torch.device) -> list[Row]:
     digits = AffineDigits(test, device=device)
     indices = torch.arange(0, 1024, device=device)
     times = seconds_per_call(lambda: digits.examples(indices), device)
-    return [rate_row("affnist-like, batch 1024, eager", times, 1024, "pictures/s")]
+    fitted, looked_at = 0, torch.arange(0, len(digits), max(1, len(digits) // 64_000), device=device)
+    for chosen in looked_at.split(4_000):
+        low, high = ink_extent(test.images.to(device)[chosen // digits.copies], digits.transforms(chosen)[0])
+        fitted += int(((high - low).amax(1) > digits.size - 1 - 1e-9).sum())
+    what = f"affnist-like, copies made smaller to fit, of {len(looked_at):,}"
+    return [
+        rate_row("affnist-like, batch 1024, eager", times, 1024, "pictures/s"),
+        Row(what, fitted, fitted, fitted, "pictures"),
+    ]
 
 
 def hash_rows(device: torch.device) -> list[Row]:
@@ -207,7 +226,7 @@ def main() -> None:
     ):
         for row in measured():
             rows.append(row)
-            digits_after_point = 4 if row.unit == "ms a step" else 1
+            digits_after_point = 4 if row.unit == "ms a step" else 2 if row.unit == "%" else 0
             figures = (f"{figure:,.{digits_after_point}f}" for figure in (row.value, row.p20, row.p80))
             print(f"{row.what:<62}" + "".join(f"{figure:>16}" for figure in figures) + f"  {row.unit:<11}{row.target}")
     if options.csv:

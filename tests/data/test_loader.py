@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import doctest
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -237,3 +239,13 @@ def test_examples_in_the_docstrings() -> None:
     result = doctest.testmod(torchcaps.data.loader)
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_examples_in_the_manual() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "loader.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert examples
+    names: dict[str, object] = {}
+    for example in examples:
+        exec(example, names)
+    assert int(names["step"]) == 1  # type: ignore[call-overload]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import doctest
 import hashlib
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -258,3 +260,13 @@ def test_examples_in_the_docstrings(module: object) -> None:
     result = doctest.testmod(module)  # type: ignore[arg-type]
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_examples_in_the_manual() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "multimnist.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert examples
+    names: dict[str, object] = {}
+    for example in examples:
+        exec(example, names)
+    assert names["batch"].images.shape == (1000, 1, 36, 36)  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ import torch
 import torchcaps.data.order
 import torchcaps.data.random
 from torchcaps.data.order import OrderWindow, epoch_order
-from torchcaps.data.random import GAMMA, LANE_STEP, LANES, RandomStream, hash_counter
+from torchcaps.data.random import GAMMA, LANE_STEP, LANES, RandomStream, _hash_plain, hash_counter
 
 # First outputs of SplitMix64, as its reference program prints them.
 PUBLISHED = {
@@ -154,6 +154,7 @@ def test_same_bits_on_the_gpu() -> None:
     for lanes in (1, 2, 5):
         on_gpu = hash_counter(counters.cuda(), 77, lanes)
         assert torch.equal(on_gpu.cpu(), hash_counter(counters, 77, lanes))
+        assert torch.equal(on_gpu, _hash_plain(counters.cuda(), 77, lanes))
     assert torch.equal(epoch_order(60_000, 3, 9, "cuda").cpu(), epoch_order(60_000, 3, 9))
 
 

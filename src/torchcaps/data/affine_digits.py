@@ -21,7 +21,7 @@ from torchcaps.data.warp import affine_coordinates, draw_affine, resample
 from torchcaps.data.window import to_unit_float
 from torchcaps.errors import DataError
 
-__all__ = ["AffineDigits", "place_on_canvas"]
+__all__ = ["AffineDigits", "ink_extent", "place_on_canvas"]
 
 AnySplit = TypeVar("AnySplit", bound=Split)
 
