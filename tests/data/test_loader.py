@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import torchcaps.data.loader
-from torchcaps.data import Split, TestSplit, TrainSplit, sample_digits
+from torchcaps.data import Split, TestSplit, TrainSplit, ValidationSplit, sample_digits
 from torchcaps.data.augment import build
 from torchcaps.data.loader import Batch, Loader, evaluation_batches
 from torchcaps.data.order import epoch_order
@@ -179,7 +179,12 @@ def test_evaluation_applies_only_what_is_fixed() -> None:
 @pytest.mark.parametrize(
     ("split", "arguments", "message"),
     [
-        (TestSplit(numbered_split(9).images, numbered_split(9).labels), {"batch_size": 3}, "evaluation_batches"),
+        (
+            TestSplit(numbered_split(9).images, numbered_split(9).labels),
+            {"batch_size": 3},
+            "test split.*evaluation_batches",
+        ),
+        (ValidationSplit(numbered_split(9).images, numbered_split(9).labels), {"batch_size": 3}, "validation split"),
         (numbered_split(9), {"batch_size": 10}, "1 to 9"),
         (numbered_split(9), {"batch_size": 0}, "1 to 9"),
         (numbered_split(9), {"batch_size": 4, "rank": 2, "world_size": 2}, "rank must be 0 to 1"),

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.data.augment import Augmentations
-from torchcaps.data.source import Split, TestSplit
+from torchcaps.data.source import Split, TestSplit, ValidationSplit
 from torchcaps.data.stepping import StepLoader
 from torchcaps.data.store import PictureStore, ResidentStore, StreamedStore, bytes_per_example
 from torchcaps.data.window import to_unit_float
@@ -36,12 +36,13 @@ def _finish(images: Tensor, dtype: torch.dtype, channels_last: bool) -> Tensor:
     return images.contiguous(memory_format=torch.channels_last) if channels_last else images
 
 
-def refuse_test_split(kind: type[Split]) -> None:
-    """Raise when a training loader is given the test set."""
-    if issubclass(kind, TestSplit):
+def refuse_held_out(kind: type[Split]) -> None:
+    """Raise when a training loader is given examples that were held out."""
+    if issubclass(kind, TestSplit | ValidationSplit):
+        held_out = "test" if issubclass(kind, TestSplit) else "validation"
         raise DataError(
-            "this is the test split, and a training loader never takes it: train on source.train (or a split of "
-            "it) and measure with evaluation_batches(source.test, ...)"
+            f"this is the {held_out} split, and a training loader never takes it: train on a TrainSplit, such as "
+            f"source.train, and measure with evaluation_batches(the {held_out} split, ...)"
         )
 
 
@@ -79,7 +80,7 @@ class Loader(StepLoader[Batch]):
         channels_last: bool = False,
         budget_bytes: int = 8 * 2**30,
     ) -> None:
-        refuse_test_split(type(split))
+        refuse_held_out(type(split))
         super().__init__(len(split), batch_size, device, seed, drop_last, rank, world_size)
         self.augment = None if augment is None else augment.seeded(seed)
         self.dtype = dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from torchcaps.data.loader import refuse_test_split
+from torchcaps.data.loader import refuse_held_out
 from torchcaps.data.multimnist import MultiBatch, MultiMNIST
 from torchcaps.data.order import OrderWindow
 from torchcaps.data.stepping import StepLoader
@@ -39,7 +39,7 @@ class MultiLoader(StepLoader[MultiBatch]):
         world_size: int = 1,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        refuse_test_split(multi.split_type)
+        refuse_held_out(multi.split_type)
         super().__init__(multi.num_digits, batch_size, multi.device, seed, drop_last, rank, world_size)
         self.multi = multi
         self.dtype = dtype
