@@ -82,7 +82,7 @@ def test_a_pickle_that_would_run_code_is_refused_before_it_runs(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     data = pickle.dumps({b"data": Evil(), b"labels": []}, protocol=2)
     assert "mkdir" in "".join(str(argument) for _, argument, _ in pickletools.genops(data))
-    with pytest.raises(DataError, match="mkdir.*refused"):
+    with pytest.raises(DataError, match=r"mkdir.*refused"):
         cifar_python_split([data], TrainSplit)
     assert not (tmp_path / "it-ran").exists()
 

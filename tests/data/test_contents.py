@@ -36,7 +36,7 @@ def test_damaged_gzip_contents_are_found(tmp_path):
 @pytest.mark.parametrize("data", [b"", gzip.compress(b"")])
 def test_nothing_is_not_data(tmp_path, data):
     (tmp_path / "empty").write_bytes(data)
-    with pytest.raises(DataError, match="empty|holds nothing"):
+    with pytest.raises(DataError, match=r"empty|holds nothing"):
         read_contents(tmp_path / "empty")
 
 

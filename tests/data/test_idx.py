@@ -9,8 +9,8 @@ import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
-from published_files import digits, idx_bytes
 
+from published_files import digits, idx_bytes
 from torchcaps.data import TestSplit, TrainSplit, load
 from torchcaps.data.readers.idx import idx_split, parse_idx
 from torchcaps.errors import DataError

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from published_files import real_data
 
 import torchcaps.data
+from published_files import real_data
 from torchcaps.data import TestSplit, TrainSplit, load, sample_digits
 from torchcaps.errors import DataError
 

