@@ -61,7 +61,7 @@ def reconstruction_loss(
         >>> import torch
         >>> from torchcaps import ops
         >>> ops.reconstruction_loss(torch.zeros(2, 1, 28, 28), torch.ones(2, 1, 28, 28)).item()  # 784 · 0.0005
-        0.3919...
+        0.392...
     """
     if reconstruction.shape != images.shape:
         raise ValueError(

@@ -1,0 +1,195 @@
+import pytest
+import torch
+
+import torchcaps
+from torchcaps import data
+from torchcaps.models import PRESETS, CapsNet
+
+
+def count(model):
+    return sum(p.numel() for p in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "parameters"),
+    [
+        ("capsnet", dict(), 8_215_728),
+        ("capsnet", dict(decoder="none"), 6_804_384),
+        ("capsnet", dict(preset="paper"), 8_215_728 - 160),  # the text has no bias inside the routing
+        ("capsnet", dict(image_shape=(1, 36, 36)), 11_361_968),
+        ("capsnet", dict(image_shape=(1, 40, 40)), 13_475_808),
+        ("baseline-cnn", dict(), 35_445_522),
+        ("baseline-cnn-multimnist", dict(), 24_563_978),
+    ],
+)
+def test_parameter_counts_of_the_paper(name, settings, parameters):
+    with torch.device("meta"):
+        assert count(torchcaps.create_model(name, **settings)) == parameters
+
+
+def test_small_cnn_is_no_larger_than_the_encoder():
+    assert count(torchcaps.create_model("small-cnn")) <= 6_804_384
+
+
+@pytest.mark.parametrize("preset", ["paper", "official"])
+def test_layers_of_the_paper(preset):
+    model = torchcaps.create_model("capsnet", preset=preset)
+    images = torch.rand(2, 1, 28, 28)
+    assert model.conv(images).shape == (2, 256, 20, 20)
+    assert model.lower_capsules(images).shape == (2, 1152, 8)
+    assert model.primary_grid == (6, 6, 32)
+    out = model(images, return_trace=True)
+    assert out.capsules.shape == (2, 10, 16)
+    assert out.trace.coefficients.shape == (3, 2, 1152, 10)
+    assert model.reconstruct(out.capsules, torch.tensor([3, 4])).shape == images.shape
+    assert model(images).trace is None
+
+
+def test_presets_hold_what_text_and_code_differ_in():
+    paper, official = (torchcaps.create_model("capsnet", preset=name) for name in ("paper", "official"))
+    assert (paper.primary.scale, official.primary.scale) == (1.0, 1 / 32)
+    assert paper.classes.bias is None
+    assert (official.classes.bias == 0.1).all()
+    assert (official.conv.bias == 0.1).all()
+    assert official.conv.weight.std().item() == pytest.approx(0.05 * 0.8796, rel=0.02)
+    assert official.decoder.layers[0].weight.std().item() == pytest.approx(0.1 * 0.8796, rel=0.02)
+    assert not (paper.conv.bias == 0.1).any()
+    assert not (paper.primary.bias == 0.1).any()
+    assert paper.decoder.layers[0].weight.abs().max() <= 1 / 160**0.5
+    assert (paper.make_loss().balance, official.make_loss().balance) == ("paper", "official")
+    assert paper.classes.options.gradient == official.classes.options.gradient == "all"
+    assert torchcaps.create_model("capsnet", primary_types=16).primary.scale == 1 / 16
+    differing = {name for name, value in vars(PRESETS["paper"]).items() if value != vars(PRESETS["official"])[name]}
+    assert differing >= {"loss_balance", "primary_scale", "capsule_bias", "start_values", "multimnist_shift", "steps"}
+
+
+def test_single_choices_of_a_preset_can_be_overridden():
+    model = torchcaps.create_model(
+        "capsnet",
+        preset="official",
+        primary_scale=1.0,
+        capsule_bias=False,
+        start_values="torch",
+        routing_gradient="last",
+    )
+    assert model.primary.scale == 1.0
+    assert model.classes.bias is None
+    assert model.classes.options.gradient == "last"
+    assert not (model.conv.bias == 0.1).any()
+
+
+def test_reset_parameters_draws_the_same_kind_of_values_again():
+    model = torchcaps.create_model("capsnet", conv_channels=16, primary_types=2)
+    before = {name: p.clone() for name, p in model.named_parameters()}
+    model.reset_parameters()
+    for name, parameter in model.named_parameters():
+        same = torch.equal(parameter, before[name])
+        assert same == name.endswith("bias"), name
+    assert model.conv.weight.abs().max() <= 0.1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(image_shape=(1, 17, 17), num_classes=2),
+        dict(image_shape=(2, 20, 31), num_classes=1, capsule_dim=3, primary_dim=5),
+        dict(image_shape=(3, 24, 24), padding="same", leaky=True, decoder="none"),
+        dict(image_shape=(1, 5, 5), conv_kernel=3, primary_kernel=3),
+        dict(image_shape=(1, 64, 48), shared_weights=True, decoder="conv", iterations=1),
+    ],
+)
+def test_any_size_channels_and_classes(settings):
+    model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2, **settings)
+    images = torch.rand(2, *settings["image_shape"])
+    out = model(images)
+    assert out.lengths.shape == (2, settings.get("num_classes", 10))
+    out.lengths.sum().backward()
+    if settings.get("decoder") != "none":
+        assert model.reconstruct(out.capsules, out.lengths.argmax(1)).shape == images.shape
+
+
+@pytest.mark.slow
+def test_large_colour_pictures_with_many_classes():
+    model = torchcaps.create_model("capsnet", image_shape=(3, 97, 64), num_classes=37)
+    with torch.no_grad():
+        assert model(torch.rand(1, 3, 97, 64)).lengths.shape == (1, 37)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (dict(image_shape=(1, 16, 28)), "16×28 are too small.*need at least 17×17.*padding='same'"),
+        (dict(image_shape=(28, 28)), r"\(channels, height, width\)"),
+        (dict(image_shape=(0, 28, 28)), "each at least 1"),
+        (dict(num_classes=0), "num_classes must be a whole number of at least 1, got 0"),
+        (dict(preset="text"), "unknown preset 'text'; choose from 'paper', 'official'"),
+        (dict(decoder="big"), "'fc', 'conv' or 'none'"),
+        (dict(iterations=0), "the paper uses 3"),
+        (dict(start_values="zero"), "'authors' or 'torch'"),
+        (dict(padding="mirror"), "mirror"),
+    ],
+)
+def test_wrong_settings_say_what_to_do(settings, words):
+    with pytest.raises(ValueError, match=words):
+        torchcaps.create_model("capsnet", **settings)
+
+
+def test_wrong_pictures_say_what_to_do():
+    model = torchcaps.create_model("capsnet", conv_channels=4, primary_types=1)
+    with pytest.raises(ValueError, match=r"takes pictures \[B, 1, 28, 28\], got \[2, 3, 28, 28\]"):
+        model(torch.rand(2, 3, 28, 28))
+    with pytest.raises(ValueError, match="create the model with the image_shape"):
+        model(torch.rand(28, 28))
+    with pytest.raises(TypeError, match=r"images\.float\(\) / 255"):
+        model(torch.zeros(2, 1, 28, 28, dtype=torch.uint8))
+    with pytest.raises(ValueError, match="has no decoder"):
+        torchcaps.create_model("capsnet", conv_channels=4, primary_types=1, decoder="none").reconstruct(
+            torch.rand(1, 10, 16), torch.tensor([0])
+        )
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-20, 1e20])
+@pytest.mark.parametrize("preset", ["paper", "official"])
+def test_finite_for_extreme_pictures(size, preset):
+    model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2, preset=preset)
+    out = model(torch.full((2, 1, 28, 28), size))
+    labels = torch.tensor([1, 2])
+    loss = model.make_loss()(out.lengths, labels, model.reconstruct(out.capsules, labels), torch.rand(2, 1, 28, 28))
+    loss.total.backward()
+    assert out.capsules.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_batch_of_none():
+    model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2)
+    out = model(torch.rand(0, 1, 28, 28))
+    assert out.capsules.shape == (0, 10, 16)
+
+
+def train_on_64_digits(preset: str, steps: int) -> tuple[CapsNet, int]:
+    """Train a small CapsNet until it knows its 64 digits; returns it and the steps that took."""
+    split = data.sample_digits("train")
+    chosen = torch.randperm(len(split), generator=torch.Generator().manual_seed(0))[:64]
+    images, labels = split.images[chosen].float() / 255, split.labels[chosen]
+    torch.manual_seed(0)
+    model = torchcaps.create_model("capsnet", preset=preset, conv_channels=32, primary_types=4)
+    loss = model.make_loss()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for step in range(1, steps + 1):
+        out = model(images)
+        optimizer.zero_grad()
+        loss(out.lengths, labels, model.reconstruct(out.capsules, labels), images).total.backward()
+        optimizer.step()
+        if (out.lengths.argmax(1) == labels).all():
+            return model, step
+    return model, steps + 1
+
+
+@pytest.mark.parametrize("preset", ["paper", "official"])
+def test_overfits_64_digits_in_under_200_steps(preset):
+    assert train_on_64_digits(preset, 200)[1] < 200
+
+
+def test_same_seed_gives_the_same_weights_bit_for_bit():
+    first, second = (train_on_64_digits("official", 5)[0].state_dict() for _ in range(2))
+    assert all(torch.equal(first[name], second[name]) for name in first)

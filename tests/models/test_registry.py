@@ -1,0 +1,129 @@
+import json
+
+import pytest
+import torch
+from torch import nn
+
+import torchcaps
+from torchcaps.errors import TorchcapsError
+from torchcaps.models import ClassifierOutput, Model, SmallCNN, registry
+
+SMALL = {
+    "capsnet": dict(image_shape=(1, 20, 20), num_classes=3, conv_channels=4, primary_types=2),
+    "small-cnn": dict(image_shape=(3, 20, 17), num_classes=3, channels=4, hidden=8, multi_label=True),
+    "baseline-cnn": dict(image_shape=(1, 8, 8), num_classes=3),
+    "baseline-cnn-multimnist": dict(image_shape=(1, 8, 8), num_classes=3),
+}
+
+
+def test_every_model_is_tested_here():
+    assert set(torchcaps.list_models()) == set(SMALL)
+    assert torchcaps.list_models("*cnn*") == ["baseline-cnn", "baseline-cnn-multimnist", "small-cnn"]
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_model_trains_saves_and_loads(name, tmp_path):
+    model = torchcaps.create_model(name, **SMALL[name])
+    images = torch.rand(4, *model.image_shape)
+    outputs = model.training_outputs(images, torch.tensor([0, 1, 2, 0]))
+    sum(output.sum() for output in outputs).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    model.save_pretrained(tmp_path / "saved")
+    assert {"config.json", "model.safetensors"} <= {file.name for file in (tmp_path / "saved").iterdir()}
+    assert json.loads((tmp_path / "saved" / "config.json").read_text())["architecture"] == name
+    again = torchcaps.from_pretrained(tmp_path / "saved")
+    assert type(again) is type(model)
+    assert again.image_shape == model.image_shape
+    model.eval()
+    again.eval()
+    scores = model(images).scores
+    assert torch.equal(again(images).scores, scores)
+    assert scores.shape == (4, 3)
+    assert ((scores >= 0) & (scores <= 1)).all()
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_summary_counts_what_a_real_step_keeps(name):
+    model = torchcaps.create_model(name, **SMALL[name])
+    summary = model.summary(batch_size=5, show=False)
+    assert summary.parameters == sum(p.numel() for p in model.parameters())
+    assert sum(layer.parameters for layer in summary.layers) == summary.parameters
+    parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept = {}
+
+    def keep(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in parameters:
+            kept[storage.data_ptr()] = storage
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        outputs = model.training_outputs(torch.rand(5, *model.image_shape), torch.zeros(5, dtype=torch.int64))
+    real = sum(storage.nbytes() for storage in kept.values())
+    assert len(outputs) > 0
+    assert summary.activation_bytes == pytest.approx(real, rel=0.02)
+    assert f"{summary.parameters:,}" in str(summary)
+    assert model.summary(10, show=False).activation_bytes > 1.9 * summary.activation_bytes
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        model.summary(0)
+
+
+def test_loading_keeps_no_half_written_files(tmp_path, monkeypatch):
+    model = torchcaps.create_model("capsnet", **SMALL["capsnet"])
+    model.save_pretrained(tmp_path)
+    before = (tmp_path / "model.safetensors").read_bytes()
+
+    def full_disk(*_args, **_keywords):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(type(model), "_save_pretrained", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        model.save_pretrained(tmp_path)
+    assert (tmp_path / "model.safetensors").read_bytes() == before
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith(".saving-")]
+
+
+def test_a_function_cannot_be_saved(tmp_path):
+    model = torchcaps.create_model("capsnet", **SMALL["capsnet"], routing=lambda votes, bias: votes.mean(1) + bias)
+    with pytest.raises(ValueError, match="is a function, which a file cannot hold"):
+        model.save_pretrained(tmp_path)
+
+
+def test_wrong_names_and_folders(tmp_path):
+    with pytest.raises(ValueError, match=r"unknown model 'resnet'; choose from .*'capsnet'"):
+        torchcaps.create_model("resnet")
+    with pytest.raises(TypeError, match="no setting 'primary_type'; did you mean 'primary_types'"):
+        torchcaps.create_model("capsnet", primary_type=3)
+    with pytest.raises(TorchcapsError, match=r"holds no config\.json"):
+        torchcaps.from_pretrained(tmp_path)
+    with pytest.raises(TorchcapsError, match="neither a folder"):
+        torchcaps.from_pretrained(tmp_path / "missing")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(TorchcapsError, match="damaged or of another library"):
+        torchcaps.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"architecture": "resnet"}')
+    with pytest.raises(TorchcapsError, match="'resnet', which is not known here"):
+        torchcaps.from_pretrained(tmp_path)
+
+
+def test_a_model_of_your_own(monkeypatch):
+    monkeypatch.setattr(registry, "_MODELS", dict(registry._MODELS))
+
+    @torchcaps.register_model("linear")
+    class Linear(Model):
+        def __init__(self, num_classes: int = 2) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, num_classes)
+
+        def forward(self, images):
+            logits = self.layer(images.flatten(1))
+            return ClassifierOutput(logits, logits.softmax(1))
+
+    assert torchcaps.create_model("linear", num_classes=3)(torch.rand(2, 1, 2, 2)).scores.shape == (2, 3)
+    with pytest.raises(ValueError, match="exists already"):
+        torchcaps.register_model("linear")(Linear)
+
+
+def test_too_small_for_pooling():
+    with pytest.raises(ValueError, match="too small to be halved 3 times"):
+        SmallCNN(image_shape=(1, 7, 9))
