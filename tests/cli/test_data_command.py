@@ -100,7 +100,7 @@ def test_verify_and_fetch_on_real_files(capsys):
     assert main(["data", "verify", "mnist", "--data-dir", root]) == 0
     output = capsys.readouterr().out
     assert output.count("checksum right") == 4
-    assert "60,000 + 10,000 pictures, as published" in output
+    assert "60,000 + 10,000 pictures, as expected" in output
     assert main(["data", "fetch", "mnist", "--data-dir", root]) == 0
     assert capsys.readouterr().out.count("verified") == 4
 

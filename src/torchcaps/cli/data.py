@@ -83,7 +83,7 @@ def fetch_command(name: KnownName, data_dir: DataDir = None) -> None:
             ) from error
         raise
     for file, path in zip(located.file_set.files, located.paths, strict=True):
-        checked = "verified" if file.md5 or file.packed_md5 else "no checksum is published"
+        checked = "verified" if file.name in verified.checked else "no checksum is known"
         typer.echo(f"{path}  {len(verified.contents[file.name]):,} bytes, {checked}")
     for remark in verified.remarks:
         typer.echo(f"note: {remark}")
@@ -97,15 +97,15 @@ def info_command(name: Name, data_dir: DataDir = None, size: Size = None, strict
 
 @data_app.command("verify", epilog="Example: torchcaps data verify cifar10")
 def verify_command(name: KnownName, data_dir: DataDir = None) -> None:
-    """Compare checksums and counts of a data set on this machine with the published ones. Fetches nothing."""
+    """Compare checksums and counts of a data set on this machine with what is expected. Fetches nothing."""
     from torchcaps.data.registry import find_source, load, source_info
     from torchcaps.errors import DataError
 
     info = source_info(name)
     if info.file_sets:
-        located, _ = find_source(info, data_dir, download=False)
+        located, verified = find_source(info, data_dir, download=False)
         for file, path in zip(located.file_set.files, located.paths, strict=True):
-            typer.echo(f"{path}  {'checksum right' if file.md5 or file.packed_md5 else 'no checksum is published'}")
+            typer.echo(f"{path}  {'checksum right' if file.name in verified.checked else 'no checksum is known'}")
     source = load(name, data_dir=data_dir, download=False)
     found = (len(source.train), len(source.test) if source.test else 0)
     if found != (info.train_count, info.test_count) or source.image_shape != info.image_shape:
@@ -113,7 +113,7 @@ def verify_command(name: KnownName, data_dir: DataDir = None) -> None:
             f"{name}: expected {info.train_count:,} + {info.test_count:,} pictures of {info.image_shape}, "
             f"found {found[0]:,} + {found[1]:,} of {source.image_shape}"
         )
-    typer.echo(f"{name}: {found[0]:,} + {found[1]:,} pictures, as published")
+    typer.echo(f"{name}: {found[0]:,} + {found[1]:,} pictures, as expected")
 
 
 @data_app.command("preview", epilog="Example: torchcaps data preview mnist --out sheet.png --columns 12")

@@ -1,12 +1,23 @@
-"""From a file or a generator to checked tensors: sources, readers, splits, loaders."""
+"""From a file or a generator to batches on the device: sources, splits, generators, augmentation, loaders."""
 
+from torchcaps.data import augment
+from torchcaps.data.affine_digits import AffineDigits, place_on_canvas
 from torchcaps.data.info import SourceInfo
+from torchcaps.data.loader import Batch, Loader, evaluation_batches
+from torchcaps.data.multi_loader import MultiLoader
+from torchcaps.data.multimnist import MultiBatch, MultiMNIST
 from torchcaps.data.registry import SampleDataWarning, list_sources, load
 from torchcaps.data.sample import sample_digits
 from torchcaps.data.source import Source, Split, TestSplit, TrainSplit, ValidationSplit
 from torchcaps.data.splits import train_and_validation, validation_split
 
 __all__ = [
+    "AffineDigits",
+    "Batch",
+    "Loader",
+    "MultiBatch",
+    "MultiLoader",
+    "MultiMNIST",
     "SampleDataWarning",
     "Source",
     "SourceInfo",
@@ -14,8 +25,11 @@ __all__ = [
     "TestSplit",
     "TrainSplit",
     "ValidationSplit",
+    "augment",
+    "evaluation_batches",
     "list_sources",
     "load",
+    "place_on_canvas",
     "sample_digits",
     "train_and_validation",
     "validation_split",

@@ -42,7 +42,7 @@ def fetch(info: SourceInfo, root: Path) -> Located:
     folder = root / file_set.folders[0]
     with disk_errors_explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / ".fetch.lock"):
+    with disk_errors_explained(folder), FileLock(folder / ".fetch.lock"):
         if located := _whole_set(info, root):
             return located
         ways = [partial(_from_mirrors, info, folder)] if info.downloads else []

@@ -37,9 +37,10 @@ class Located:
 
 @dataclass(frozen=True)
 class Verified:
-    """Contents by the name in the catalogue, and remarks on copies that are not the official file."""
+    """Contents by name in the catalogue, the names whose checksum was compared, and remarks on unofficial copies."""
 
     contents: Mapping[str, bytes]
+    checked: frozenset[str]
     remarks: tuple[str, ...]
 
 
@@ -95,12 +96,15 @@ def missing_files(info: SourceInfo, root: Path) -> list[str]:
 def read_verified(located: Located) -> Verified:
     """Read each file once and compare the checksum of its contents."""
     contents: dict[str, bytes] = {}
+    checked: set[str] = set()
     remarks: list[str] = []
     for file, path in zip(located.file_set.files, located.paths, strict=True):
         raw = read_raw(path)
         contents[file.name] = unzipped(raw, str(path), MAX_FILE_BYTES)
         remarks.extend(_check(file, path, raw, contents[file.name]))
-    return Verified(contents, tuple(remarks))
+        if file.md5 or (file.packed_md5 and raw is not contents[file.name]):
+            checked.add(file.name)
+    return Verified(contents, frozenset(checked), tuple(remarks))
 
 
 def _check(file: PublishedFile, path: Path, raw: bytes, contents: bytes) -> Iterator[str]:
