@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor
 
-from torchcaps.ops.routing import eager, naive
+from torchcaps.ops.routing import eager, naive, triton
 from torchcaps.ops.routing.backends import choose_backend
 from torchcaps.ops.routing.checks import check_bias, check_linear, check_mask, check_sizes
 from torchcaps.ops.routing.loop import form_votes, iterate
@@ -151,7 +151,7 @@ def capsule_linear(
     The same as ``dynamic_routing(votes(u, weight), ...)`` but faster and leaner.
 
     Args:
-        backend: ``"naive"``, ``"eager"`` or ``"auto"``; see :func:`torchcaps.explain_backend`.
+        backend: ``"naive"``, ``"eager"``, ``"triton"`` or ``"auto"``; see :func:`torchcaps.explain_backend`.
         iterations, bias, leaky, mask, gradient, return_trace: as in :func:`dynamic_routing`.
 
     Shape:
@@ -173,10 +173,12 @@ def capsule_linear(
         u = u.masked_fill(~mask[:, :, None], 0)  # a zero capsule casts zero votes
     if return_trace:
         return dynamic_routing(votes(u, weight), iterations, bias, leaky, mask, gradient, return_trace=True)
-    name, _ = choose_backend(backend, u)
+    name, _ = choose_backend(backend, u, weight)
     with _without_autocast(u.device.type):
         if name == "naive":
             return naive.capsule_linear(u, weight, bias, mask, options).to(u.dtype)
+        if name == "triton" and triton.capsule_linear is not None:
+            return triton.capsule_linear(u, weight, bias, options)
         return eager.capsule_linear(u, weight, bias, options)
 
 

@@ -1,0 +1,114 @@
+"""What the kernels share: loading tiles, the two small matrix products, sums over the dimensions of a capsule.
+
+A tile holds BT examples by TI lower capsules, whose padded dimensions lie side by side: ``N = TI · PP`` columns,
+column ``n`` is dimension ``n % PP`` of capsule ``n // PP``. Parents are taken one at a time, so J needs no padding.
+"""
+
+# mypy: ignore-errors
+# The bodies below are Triton's language, whose values have no Python types.
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = [
+    "add_dimensions",
+    "examples",
+    "load_children",
+    "load_parent",
+    "load_weight",
+    "lower_columns",
+    "per_child",
+    "project",
+    "repeat_over_dimensions",
+    "weight_offsets",
+]
+
+
+@triton.jit
+def examples(block, B, BT: tl.constexpr):
+    """Numbers of the examples of a tile, and which of them exist."""
+    b = block * BT + tl.arange(0, BT)
+    return b.to(tl.int64), b < B
+
+
+@triton.jit
+def lower_columns(tile, I, P: tl.constexpr, TI: tl.constexpr, PP: tl.constexpr):
+    """Capsule and dimension of every column of a tile, and which of them exist."""
+    n = tl.arange(0, TI * PP)
+    i = tile * TI + n // PP
+    p = n % PP
+    inside = i < I
+    if P != PP:
+        inside = inside & (p < P)
+    return i.to(tl.int64), p, inside
+
+
+@triton.jit
+def per_child(b, b_inside, tile, I, TI: tl.constexpr):
+    """Offsets and mask of one number for each example and lower capsule, ``[BT, TI]``."""
+    i = tile * TI + tl.arange(0, TI)
+    return b[:, None] * I + i[None, :], b_inside[:, None] & (i < I)[None, :]
+
+
+@triton.jit
+def load_children(u, b, b_inside, i, p, n_inside, I, P: tl.constexpr):
+    """Lower capsules ``[BT, N]``."""
+    return tl.load(u + b[:, None] * (I * P) + (i * P + p)[None, :], mask=b_inside[:, None] & n_inside[None, :], other=0)
+
+
+@triton.jit
+def weight_offsets(
+    i, p, n_inside, j, J: tl.constexpr, D: tl.constexpr, P: tl.constexpr, SHARED: tl.constexpr, DP: tl.constexpr
+):
+    """Offsets and mask of ``W_ij`` for the capsules of a tile and one parent, ``[DP, N]``."""
+    d = tl.arange(0, DP)
+    n = p if SHARED else i * (J * D * P) + p
+    offsets = j * (D * P) + d[:, None] * P + n[None, :]
+    if D == DP:
+        return offsets, tl.broadcast_to(n_inside[None, :], (DP, n_inside.shape[0]))
+    return offsets, (d < D)[:, None] & n_inside[None, :]
+
+
+@triton.jit
+def load_weight(
+    weight, i, p, n_inside, j, J: tl.constexpr, D: tl.constexpr, P: tl.constexpr, SHARED: tl.constexpr, DP: tl.constexpr
+):
+    offsets, inside = weight_offsets(i, p, n_inside, j, J, D, P, SHARED, DP)
+    return tl.load(weight + offsets, mask=inside, other=0)
+
+
+@triton.jit
+def load_parent(vectors, b, b_inside, j, J: tl.constexpr, D: tl.constexpr, DP: tl.constexpr):
+    """One vector ``[D]`` of parent j for each example, float32 ``[BT, DP]``."""
+    d = tl.arange(0, DP)
+    offsets = b[:, None] * (J * D) + j * D + d[None, :]
+    return tl.load(vectors + offsets, mask=b_inside[:, None] & (d < D)[None, :], other=0)
+
+
+@triton.jit
+def project(parent, weight, PRECISION: tl.constexpr, SPLIT: tl.constexpr):
+    """``W_ijᵀ x_j``, the parent's vector as each child sees it: ``[BT, DP] × [DP, N]`` → float32 ``[BT, N]``.
+
+    SPLIT adds the part that rounding the vector to the weight's dtype cuts off: that rounding would be one error
+    common to all children, which no sum averages out.
+    """
+    high = parent.to(weight.dtype)
+    seen = tl.dot(high, weight, input_precision=PRECISION)
+    if SPLIT:
+        low = (parent - high.to(tl.float32)).to(weight.dtype)
+        seen = tl.dot(low, weight, seen, input_precision=PRECISION)
+    return seen
+
+
+@triton.jit
+def add_dimensions(x, BT: tl.constexpr, TI: tl.constexpr, PP: tl.constexpr):
+    """Sum over the dimensions of each lower capsule: ``[BT, N]`` → ``[BT, TI]``."""
+    return tl.sum(tl.reshape(x, (BT, TI, PP)), axis=2)
+
+
+@triton.jit
+def repeat_over_dimensions(x, BT: tl.constexpr, TI: tl.constexpr, PP: tl.constexpr):
+    """The inverse shape: ``[BT, TI]`` → ``[BT, N]``."""
+    return tl.reshape(tl.broadcast_to(x[:, :, None], (BT, TI, PP)), (BT, TI * PP))
