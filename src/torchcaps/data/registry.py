@@ -141,8 +141,10 @@ def find_source(info: SourceInfo, data_dir: FolderName = None, *, download: bool
 
 def _source(info: SourceInfo, located: Located, verified: Verified, data_dir: FolderName, download: bool) -> Source:
     train, validation, test = assemble(info, verified.contents)
+    is_sample = False
     if info.name == "affnist":
-        train = centred_digits(load("mnist", data_dir=data_dir, download=download).train)
+        digits = load("mnist", data_dir=data_dir, download=download)
+        train, is_sample = centred_digits(digits.train), digits.is_sample
     return Source(
         name=info.name,
         train=train,
@@ -152,6 +154,7 @@ def _source(info: SourceInfo, located: Located, verified: Verified, data_dir: Fo
         licence=info.licence,
         origin="; ".join([f"{info.origin}; read from {located.paths[0].parent}", *verified.remarks]),
         split_rule=info.split_rule,
+        is_sample=is_sample,
     )
 
 
