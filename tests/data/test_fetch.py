@@ -172,20 +172,36 @@ def test_packages_that_cannot_be_had_say_why(tmp_path, monkeypatch):
         fetch(toy_info(packages=packages), tmp_path / "cache")
 
 
-def test_a_full_disk_is_said_at_once_and_leaves_no_file(mirror, tmp_path, monkeypatch):
-    url, _ = mirror
+def test_a_full_disk_is_said_at_once_and_leaves_no_file(tmp_path, monkeypatch, mirror):
+    url, folder = mirror
     data = tarball({f"digits/{name}": content for name, content in toy_files().items()})
-    (mirror[1] / "all.tar.gz").write_bytes(data)
+    (folder / "all.tar.gz").write_bytes(data)
     item = Download((f"{url}/all.tar.gz",), "all.tar.gz", md5(data), members=tuple(toy_files()))
 
-    def full(source: object, destination: object) -> None:
+    def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("torchcaps.data.storage.os.replace", full)
+    monkeypatch.setattr("torchcaps.data.storage.os.fsync", full)
     with pytest.raises(DataError, match="the disk is full"):
         fetch(toy_info(downloads=(item,), packages=(DebianPackage("never-asked"),)), tmp_path / "cache")
-    left = {path.name for path in (tmp_path / "cache" / "mnist").iterdir()}
-    assert left <= {".fetch.lock", "all.tar.gz.part"}
+    assert [path.name for path in (tmp_path / "cache" / "mnist").iterdir()] == [".fetch.lock"]
+
+
+def test_a_silent_host_is_asked_once(tmp_path, monkeypatch):
+    asked = []
+
+    def silent(request, **options: object) -> None:
+        asked.append(request.full_url)
+        raise OSError("timed out")
+
+    monkeypatch.setattr("torchcaps.data.download.urllib.request.urlopen", silent)
+    downloads = tuple(
+        dataclasses.replace(item, urls=(f"https://dead.invalid/{item.saved_as}", *item.urls))
+        for item in gzip_downloads("https://dead.invalid/mirror")
+    )
+    with pytest.raises(DataError, match="timed out"):
+        fetch(toy_info(downloads=downloads), tmp_path / "cache")
+    assert len(asked) == 1
 
 
 def _fetch_in_process(info, root, queue) -> None:

@@ -151,7 +151,8 @@ def test_emnist_letters_count_from_one_and_stand_upright(tmp_path):
     write(tmp_path / "emnist", dict(zip(names, parts, strict=True)))
     source = load("emnist-letters", data_dir=tmp_path, download=False)
     assert source.train.class_counts(26) == [2] * 26
-    assert torch.equal(source.test.images[0, 0], torch.from_numpy(images[0].T.copy()))
+    for split in (source.train, source.test):
+        assert torch.equal(split.images[0, 0], torch.from_numpy(images[0].T.copy()))
 
 
 def test_cifar10_is_read_from_either_version(tmp_path, monkeypatch):
