@@ -1,0 +1,136 @@
+"""CapsNet on a CPU: the textbook formulation, ours, and the same network with the routing taken out.
+
+    python -m benchmarks.capsnet_cpu
+
+The whole network is timed, convolutions and decoder included, in one run. The routing's tests run first; while they
+fail, no speed is reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import platform
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+import torchcaps
+from benchmarks.textbook import textbook_capsules
+from benchmarks.timing import Timing, take_turns
+
+ROOT = Path(__file__).parent.parent
+RECORD = ROOT / "records" / "capsnet-cpu" / "timings.csv"
+
+
+class TextbookCapsules(nn.Module):
+    """The class capsules as tutorials write them."""
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.detach().clone())
+
+    def forward(self, u: Tensor) -> Tensor:
+        return textbook_capsules(u, self.weight)
+
+
+class NoRouting(nn.Module):
+    """The floor: no votes and no routing; the class capsules are the first lower ones, read as they lie."""
+
+    def forward(self, u: Tensor) -> Tensor:
+        return u.flatten(1)[:, :160].reshape(-1, 10, 16)
+
+
+def make_models() -> dict[str, nn.Module]:
+    torch.manual_seed(0)
+    models = {name: torchcaps.create_model("capsnet") for name in ("textbook", "eager", "floor")}
+    models["textbook"].classes = TextbookCapsules(models["eager"].classes.weight)
+    models["floor"].classes = NoRouting()
+    return models
+
+
+def training_step(model: nn.Module, images: Tensor, labels: Tensor):
+    loss = model.make_loss()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+    def step() -> None:
+        out = model(images)
+        terms = loss(out.lengths, labels, model.reconstruct(out.capsules, labels), images)
+        optimizer.zero_grad()
+        terms.total.backward()
+        optimizer.step()
+
+    return step
+
+
+def inference(model: nn.Module, images: Tensor):
+    def run() -> None:
+        with torch.inference_mode():
+            model(images)
+
+    return run
+
+
+def measure(batch_size: int, seconds: float) -> dict[str, dict[str, Timing]]:
+    images, labels = torch.rand(batch_size, 1, 28, 28), torch.randint(0, 10, (batch_size,))
+    models = make_models()
+    return {
+        "inference": take_turns({name: inference(model, images) for name, model in models.items()}, seconds),
+        "training": take_turns({name: training_step(model, images, labels) for name, model in models.items()}, seconds),
+    }
+
+
+def operations_are_right() -> bool:
+    command = [sys.executable, "-m", "pytest", "-q", "tests/ops/test_routing.py", "-k", "not 1152", "-x"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True).returncode == 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=5.0, help="time for each variant and case")
+    parser.add_argument("--record", action="store_true", help=f"append rows to {RECORD.relative_to(ROOT)}")
+    arguments = parser.parse_args()
+    console = Console()
+    if not operations_are_right():
+        console.print("[red]The routing's own tests fail, so no speed is reported.[/] Run: make test")
+        raise SystemExit(1)
+    table = Table(title=f"CapsNet 28×28, R = 3, fp32, {torch.get_num_threads()} threads, milliseconds (p20 to p80)")
+    for column in ("case", "textbook", "eager", "floor", "eager is faster than textbook", "eager above floor"):
+        table.add_column(column, justify="left" if column == "case" else "right")
+    rows = []
+    for batch_size in (1, 64):
+        for case, timings in measure(batch_size, arguments.seconds).items():
+            textbook, eager, floor = (timings[name] for name in ("textbook", "eager", "floor"))
+            table.add_row(
+                f"{case}, batch {batch_size}",
+                *(f"{1e3 * t.median:.1f} ({1e3 * t.p20:.1f}-{1e3 * t.p80:.1f})" for t in (textbook, eager, floor)),
+                f"{textbook.median / eager.median:.2f}×",
+                f"{eager.median / floor.median:.2f}×",
+            )
+            rows += [(case, batch_size, name, t.median, t.p20, t.p80) for name, t in timings.items()]
+    console.print(table)
+    if arguments.record:
+        record(rows)
+
+
+def record(rows: list[tuple]) -> None:
+    RECORD.parent.mkdir(parents=True, exist_ok=True)
+    new = not RECORD.exists()
+    with RECORD.open("a", newline="") as file:
+        writer = csv.writer(file)
+        if new:
+            writer.writerow(
+                ["date", "device", "threads", "torch", "case", "batch", "variant", "median_s", "p20_s", "p80_s"]
+            )
+        here = (date.today().isoformat(), platform.machine(), torch.get_num_threads(), torch.__version__)
+        writer.writerows([*here, *row] for row in rows)
+
+
+if __name__ == "__main__":
+    main()
