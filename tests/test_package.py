@@ -40,15 +40,18 @@ def test_a_package_imports_only_from_those_before_it(package):
 
 def test_import_adds_less_than_three_tenths_of_a_second():
     program = (
-        "import torch, time; start = time.perf_counter(); import torchcaps; print(time.perf_counter() - start);"
+        "import torch, time; start = time.perf_counter(); import torchcaps.nn; print(time.perf_counter() - start);"
         "import sys; print(*(m for m in ('triton', 'huggingface_hub', 'matplotlib') if m in sys.modules))"
     )
-    runs = [
-        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in range(3)
-    ]
-    seconds, heavy = min(run.stdout.splitlines()[0] for run in runs), runs[0].stdout.splitlines()[1:]
-    assert float(seconds) < 0.3
-    assert "".join(heavy).strip() == ""
+    command = [sys.executable, "-c", program]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines() for _ in range(3)]
+    assert min(float(run[0]) for run in runs) < 0.3  # the best of three: other work on the machine only adds
+    assert runs[0][1].strip() == ""
+
+
+def test_the_package_alone_does_not_import_torch():
+    program = "import sys, torchcaps; assert 'torch' not in sys.modules; torchcaps.ops; assert 'torch' in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_every_public_name_exists_and_is_documented():

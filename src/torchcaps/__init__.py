@@ -3,13 +3,12 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from torchcaps import nn, ops
 from torchcaps._version import __version__
-from torchcaps.ops import explain_backend
 
 if TYPE_CHECKING:
-    from torchcaps import data, models, testing
+    from torchcaps import data, models, nn, ops, testing
     from torchcaps.models import create_model, from_pretrained, list_models, register_model
+    from torchcaps.ops import explain_backend
 
 __all__ = [
     "__version__",
@@ -25,16 +24,22 @@ __all__ = [
     "testing",
 ]
 
-# Loaded on first use, so that `import torchcaps` stays quick for those who only want a layer.
-_LAZY = dict.fromkeys(("create_model", "from_pretrained", "list_models", "register_model"), "torchcaps.models")
-_LAZY_PACKAGES = ("data", "models", "testing")
+# Loaded on first use: the command line must answer `--help` without waiting for torch.
+_PACKAGES = ("data", "models", "nn", "ops", "testing")
+_HOME = {
+    "create_model": "models",
+    "explain_backend": "ops",
+    "from_pretrained": "models",
+    "list_models": "models",
+    "register_model": "models",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY_PACKAGES:
+    if name in _PACKAGES:
         return importlib.import_module(f"torchcaps.{name}")
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _HOME:
+        return getattr(importlib.import_module(f"torchcaps.{_HOME[name]}"), name)
     raise AttributeError(f"module 'torchcaps' has no attribute {name!r}")
 
 

@@ -2,8 +2,8 @@ from functools import partial
 
 import pytest
 import torch
-import wrong_routings
 
+import wrong_routings
 from torchcaps import ops
 from torchcaps.testing import check_routing
 
