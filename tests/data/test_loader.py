@@ -230,6 +230,7 @@ def test_same_batches_on_the_gpu_eager_and_captured(budget_bytes: int) -> None:
 
 @pytest.mark.gpu
 @needs_cuda
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 def test_no_host_synchronisation_in_the_loop() -> None:
     loader = Loader(sample_digits("train"), 100, "cuda", augment=SHIFT)
     take(loader, 12)

@@ -36,7 +36,7 @@ class Summary:
     Attributes:
         state_bytes: parameters, their gradients and Adam's two averages.
         activation_bytes: what the forward pass keeps for the backward pass.
-        working_bytes: the largest gradients alive at one time, and the votes being routed.
+        working_bytes: the largest gradients alive at one time, or the votes being routed.
     """
 
     title: str
@@ -106,7 +106,8 @@ def summarize(model: Model, batch_size: int = 128) -> Summary:
         parameters=sum(p.numel() for p in model.parameters()),
         state_bytes=4 * sum(p.numel() * p.element_size() for p in model.parameters()),
         activation_bytes=activation_bytes,
-        working_bytes=2 * max(output_bytes) + max(vote_bytes, default=0),
+        # A layer's input and output gradients live together; the votes and those of the largest layer do not.
+        working_bytes=max([2 * max(output_bytes), *vote_bytes]),
     )
 
 
