@@ -185,7 +185,7 @@ def capsule_linear(
 def _common_dtype(u: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Autocast's dtype inside autocast, as for any matrix product; else the wider of the two."""
     device = u.device.type
-    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+    if _autocast_available(device) and torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
     else:
         dtype = torch.promote_types(u.dtype, weight.dtype)
@@ -194,5 +194,10 @@ def _common_dtype(u: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
 def _without_autocast(device: str) -> contextlib.AbstractContextManager[Any]:
     """The backends choose their precision themselves."""
-    available = torch.amp.is_autocast_available(device)
-    return torch.autocast(device, enabled=False) if available else contextlib.nullcontext()
+    return torch.autocast(device, enabled=False) if _autocast_available(device) else contextlib.nullcontext()
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _autocast_available(device: str) -> bool:
+    """Older compilers cannot look into this call."""
+    return torch.amp.is_autocast_available(device)

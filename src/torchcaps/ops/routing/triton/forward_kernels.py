@@ -35,7 +35,7 @@ def normaliser_kernel(
     normaliser,  # [B, I] float32, written: ln Σ_j exp b_ij
     B,
     I,
-    J: tl.constexpr,
+    J,
     D: tl.constexpr,
     P: tl.constexpr,
     SHARED: tl.constexpr,
@@ -82,7 +82,7 @@ def weighted_sum_kernel(
     B,
     I,
     tiles_per_slot,
-    J: tl.constexpr,
+    J,
     D: tl.constexpr,
     P: tl.constexpr,
     SHARED: tl.constexpr,

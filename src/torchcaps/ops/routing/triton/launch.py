@@ -12,7 +12,11 @@ from torch import Tensor
 
 from torchcaps.ops.routing.triton.backward_kernels import child_gradient_kernel, weight_gradient_kernel
 from torchcaps.ops.routing.triton.forward_kernels import normaliser_kernel, weighted_sum_kernel
-from torchcaps.ops.routing.triton.squash_kernels import finish_backward_kernel, finish_forward_kernel
+from torchcaps.ops.routing.triton.squash_kernels import (
+    bias_gradient_kernel,
+    finish_backward_kernel,
+    finish_forward_kernel,
+)
 from torchcaps.ops.routing.triton.tiles import Tile, Tiles, choose_tiles, next_power_of_two, slots_for
 
 __all__ = ["Saved", "route", "route_backward"]
@@ -185,9 +189,13 @@ def route_backward(
                 partial_pull, problem.share, B, I, per_slot,
                 **flags, **problem.arguments(tile),
             )  # fmt: skip
+        grad_bias = torch.empty(J, D, **scratch)
+        bias_gradient_kernel[(J,)](
+            grad_sums, grad_bias, passes * B, J, D=D, DP=problem.padded_d, ROW_BLOCK=128, num_warps=8
+        )
     if problem.shared:
         grad_weight = wide_weight.sum(dim=0).to(weight.dtype)
-    return grad_u, grad_weight, grad_sums.sum(dim=(0, 1))
+    return grad_u, grad_weight, grad_bias
 
 
 def _on_device_of(u: Tensor) -> contextlib.AbstractContextManager[Any]:

@@ -59,9 +59,7 @@ def load_children(u, b, b_inside, i, p, n_inside, I, P: tl.constexpr):
 
 
 @triton.jit
-def weight_offsets(
-    i, p, n_inside, j, J: tl.constexpr, D: tl.constexpr, P: tl.constexpr, SHARED: tl.constexpr, DP: tl.constexpr
-):
+def weight_offsets(i, p, n_inside, j, J, D: tl.constexpr, P: tl.constexpr, SHARED: tl.constexpr, DP: tl.constexpr):
     """Offsets and mask of ``W_ij`` for the capsules of a tile and one parent, ``[DP, N]``."""
     d = tl.arange(0, DP)
     n = p if SHARED else i * (J * D * P) + p
@@ -72,15 +70,13 @@ def weight_offsets(
 
 
 @triton.jit
-def load_weight(
-    weight, i, p, n_inside, j, J: tl.constexpr, D: tl.constexpr, P: tl.constexpr, SHARED: tl.constexpr, DP: tl.constexpr
-):
+def load_weight(weight, i, p, n_inside, j, J, D: tl.constexpr, P: tl.constexpr, SHARED: tl.constexpr, DP: tl.constexpr):
     offsets, inside = weight_offsets(i, p, n_inside, j, J, D, P, SHARED, DP)
     return tl.load(weight + offsets, mask=inside, other=0)
 
 
 @triton.jit
-def load_parent(vectors, b, b_inside, j, J: tl.constexpr, D: tl.constexpr, DP: tl.constexpr):
+def load_parent(vectors, b, b_inside, j, J, D: tl.constexpr, DP: tl.constexpr):
     """One vector ``[D]`` of parent j for each example, float32 ``[BT, DP]``."""
     d = tl.arange(0, DP)
     offsets = b[:, None] * (J * D) + j * D + d[None, :]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-__all__ = ["finish_backward_kernel", "finish_forward_kernel"]
+__all__ = ["bias_gradient_kernel", "finish_backward_kernel", "finish_forward_kernel"]
 
 
 @triton.jit
@@ -47,7 +47,7 @@ def finish_forward_kernel(
     share,  # the coefficient when UNIFORM
     rows,
     slots,
-    J: tl.constexpr,
+    J,
     D: tl.constexpr,
     UNIFORM: tl.constexpr,
     LAST: tl.constexpr,
@@ -106,3 +106,24 @@ def finish_backward_kernel(
     cosine, sine = 1.0 / hypotenuse, norm / hypotenuse
     grad = sine * cosine * (g + (cosine * cosine - sine * sine) * along * direction)
     tl.store(grad_sums + row * D + d, grad, mask=inside)
+
+
+@triton.jit
+def bias_gradient_kernel(
+    grad_sums,  # [rows, J, D] float32, all examples of all iterations
+    grad_bias,  # [J, D] float32, written
+    rows,
+    J,
+    D: tl.constexpr,
+    DP: tl.constexpr,
+    ROW_BLOCK: tl.constexpr,
+):
+    j = tl.program_id(0)
+    d = tl.arange(0, DP)
+    inside = d < D
+    total = tl.zeros((ROW_BLOCK, DP), tl.float32)
+    for first in range(0, rows, ROW_BLOCK):
+        row = first + tl.arange(0, ROW_BLOCK).to(tl.int64)
+        offsets = row[:, None] * (J * D) + j * D + d[None, :]
+        total += tl.load(grad_sums + offsets, mask=(row < rows)[:, None] & inside[None, :], other=0)
+    tl.store(grad_bias + j * D + d, tl.sum(total, axis=0), mask=inside)

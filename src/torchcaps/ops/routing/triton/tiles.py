@@ -30,7 +30,7 @@ class Tiles:
     weight_gradient: Tile
 
 
-HALF = Tiles(Tile(64, 64, 4), Tile(64, 64, 4), Tile(64, 64, 4), Tile(64, 64, 4))
+HALF = Tiles(Tile(64, 64, 4, 3), Tile(64, 64, 4, 3), Tile(32, 64, 4, 3), Tile(64, 128, 4, 3))
 FULL = Tiles(Tile(32, 64, 4), Tile(32, 64, 4), Tile(32, 64, 4), Tile(32, 64, 4))
 """``ieee`` products run on the plain units, whose operands need more registers."""
 
@@ -38,11 +38,11 @@ FULL = Tiles(Tile(32, 64, 4), Tile(32, 64, 4), Tile(32, 64, 4), Tile(32, 64, 4))
 def choose_tiles(B: int, D: int, exact: bool) -> Tiles:
     """Measured choices; a small batch takes fewer rows, since rows beyond the batch are computed in vain."""
     tiles = FULL if exact else HALF
-    rows = max(16, next_power_of_two(B))
-    if D > 32:
-        rows = min(rows, 32)
+    rows, columns = max(16, next_power_of_two(B)), 128
+    if D > 16:  # the parents' vectors take the room
+        rows, columns = min(rows, 32), 64
     parts = (
-        replace(tile, examples=min(tile.examples, rows), warps=tile.warps if rows >= 64 else min(tile.warps, 4))
+        replace(tile, examples=min(tile.examples, rows), columns=min(tile.columns, columns))
         for tile in (tiles.normaliser, tiles.weighted_sum, tiles.child_gradient, tiles.weight_gradient)
     )
     return Tiles(*parts)

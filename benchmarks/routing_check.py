@@ -1,0 +1,159 @@
+"""Errors of the fused routing next to those of plain PyTorch in the same precision, both against float64.
+
+    PYTHONPATH=src python -m benchmarks.routing_check --csv errors.csv          # the whole grid, on a GPU
+
+Fresh random inputs for every case; all memory that ``torch.empty`` hands out is filled with NaN beforehand, so that
+an element nobody wrote cannot pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from benchmarks.gpu_timing import append_rows, device_line
+from torchcaps import ops
+
+__all__ = ["Case", "grid", "run_case", "worst"]
+
+MOST = 2.0  # times the error of plain PyTorch
+
+PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "tf32": torch.float32, "fp32": torch.float32}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One problem; ``precision`` names the dtype, and tf32 the float32 with tf32 products."""
+
+    I: int
+    J: int
+    D: int
+    P: int
+    R: int
+    B: int = 33
+    precision: str = "bf16"
+    shared: bool = False
+    leaky: bool = False
+    bias: bool = True
+    gradient: str = "all"
+
+
+def grid() -> Iterator[Case]:
+    """Every combination of the odd sizes, then every switch at one of them."""
+    sizes = itertools.product((1, 63, 500, 1152, 3200), (1, 10, 37), (4, 16, 24), (6, 8, 32), (1, 3, 5))
+    for number, (I, J, D, P, R) in enumerate(sizes):
+        yield Case(I, J, D, P, R, precision=("bf16", "fp32", "tf32")[number % 3])
+    for precision in PRECISIONS:
+        for shared, leaky, bias, gradient in itertools.product(
+            (False, True), (False, True), (False, True), ("all", "last")
+        ):
+            yield Case(500, 10, 16, 8, 3, 65, precision, shared, leaky, bias, gradient)
+        for B in (1, 17, 128, 300):
+            yield Case(1152, 10, 16, 8, 3, B, precision)
+        yield Case(70, 256, 64, 64, 2, 20, precision)
+        yield Case(40, 100, 16, 16, 10, 5, precision)
+
+
+def run_case(case: Case, device: torch.device, seed: int) -> list[tuple[str, float, float]]:
+    """Name of the tensor, error of the fused kernels, error of plain PyTorch; both relative, in the 2-norm."""
+    dtype = PRECISIONS[case.precision]
+    generator = torch.Generator(device).manual_seed(seed)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, device=device, generator=generator)
+
+    # Sums of a few units in length: neither in the linear part of the squash nor beyond its shoulder.
+    std = min(2.0, 3 * case.J / (case.I * case.P) ** 0.5)
+    shape = (case.J, case.D, case.P) if case.shared else (case.I, case.J, case.D, case.P)
+    inputs = [normal(case.B, case.I, case.P), std * normal(*shape)]
+    if case.bias:
+        inputs.append(0.3 * normal(case.J, case.D))
+    inputs = [x.to(dtype) for x in inputs]
+    grad = normal(case.B, case.J, case.D).to(dtype)
+
+    def results(wide: torch.dtype, backend: str) -> list[Tensor]:
+        leaves = [x.detach().to(wide).requires_grad_() for x in inputs]
+        bias = leaves[2] if case.bias else None
+        capsules = ops.capsule_linear(leaves[0], leaves[1], case.R, bias, case.leaky, backend, gradient=case.gradient)
+        return [capsules.detach(), *torch.autograd.grad(capsules, leaves, grad.to(wide))]
+
+    exact = results(torch.float64, "eager")
+    torch.set_float32_matmul_precision("high" if case.precision == "tf32" else "highest")
+    plain = results(dtype, "eager")
+    with poisoned_memory():
+        fused = results(dtype, "triton")
+    torch.set_float32_matmul_precision("highest")
+    names = ("capsules", "grad u", "grad weight", "grad bias")
+    return [(name, error(a, e), error(b, e)) for name, a, b, e in zip(names, fused, plain, exact, strict=False)]
+
+
+def error(x: Tensor, exact: Tensor) -> float:
+    return float((x.double() - exact).norm() / exact.norm().clamp(min=1e-300))
+
+
+class poisoned_memory:  # noqa: N801  (reads as a word at the call)
+    """Inside, ``torch.empty`` and its kin hand out NaN."""
+
+    def __enter__(self) -> None:
+        self.before = torch.are_deterministic_algorithms_enabled(), torch.utils.deterministic.fill_uninitialized_memory
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.utils.deterministic.fill_uninitialized_memory = True
+
+    def __exit__(self, *_: object) -> None:
+        torch.use_deterministic_algorithms(self.before[0])
+        torch.utils.deterministic.fill_uninitialized_memory = self.before[1]
+
+
+def allowed(plain: float, dtype: torch.dtype) -> float:
+    """Twice the error of plain PyTorch; where that is exact by luck (one child, one parent), one rounding."""
+    return MOST * max(plain, torch.finfo(dtype).eps / 2)
+
+
+def worst(
+    cases: list[Case], device: torch.device, report: Callable[[dict[str, object]], None] = lambda row: None
+) -> list[str]:
+    """Run all cases; the failures in words."""
+    failures = []
+    for seed, case in enumerate(cases):
+        for name, fused, plain in run_case(case, device, seed):
+            limit = allowed(plain, PRECISIONS[case.precision])
+            ok = fused <= limit  # false for NaN
+            report({**asdict(case), "tensor": name, "fused": fused, "plain": plain, "ok": ok})
+            if not ok:
+                failures.append(f"{case} {name}: {fused:.2e} against {plain:.2e} of plain PyTorch")
+    return failures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--csv", type=Path)
+    parser.add_argument("--every", type=int, default=1, help="take every n-th case only")
+    options = parser.parse_args()
+    rows: list[dict[str, object]] = []
+    cases = list(grid())[:: options.every]
+    failures = worst(cases, torch.device("cuda"), rows.append)
+    if options.csv:
+        append_rows(options.csv, [{**row, **device_line()} for row in rows])
+    print("\n".join(failures[:40]))
+    for precision in PRECISIONS:
+        for name in ("capsules", "grad u", "grad weight", "grad bias"):
+            chosen = [row for row in rows if row["precision"] == precision and row["tensor"] == name]
+            if chosen:
+                ratio = max(float(row["fused"]) / max(float(row["plain"]), 1e-12) for row in chosen)  # type: ignore[arg-type]
+                middle = sorted(float(row["fused"]) for row in chosen)[len(chosen) // 2]  # type: ignore[arg-type]
+                print(
+                    f"{precision:5} {name:12} median error {middle:.2e}, worst ratio {ratio:.2f}, {len(chosen)} cases"
+                )
+    print(f"{len(cases)} cases, {len(failures)} failures")
+    if failures:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
