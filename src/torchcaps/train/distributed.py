@@ -1,0 +1,91 @@
+"""One process or several under ``torchrun``: who am I, which device is mine, and what the others saw."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from torchcaps.errors import TorchcapsError
+
+__all__ = ["World", "choose_device", "joined_world"]
+
+
+@dataclass(frozen=True)
+class World:
+    """One process among all of them; a plain run is a world of one."""
+
+    device: torch.device
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files and shows progress."""
+        return self.rank == 0
+
+    def summed(self, values: Tensor) -> Tensor:
+        """The sum over all processes."""
+        if self.size > 1:
+            values = values.clone()
+            dist.all_reduce(values)
+        return values
+
+    def anyone(self, flag: bool) -> bool:
+        """Whether any process says so; all get the same answer."""
+        if self.size == 1:
+            return flag
+        return bool(self.summed(torch.tensor(float(flag), device=self.device)).item())
+
+    def wait(self) -> None:
+        """Go on when all are here."""
+        if self.size > 1:
+            dist.barrier()
+
+    def wrap(self, module: nn.Module) -> nn.Module:
+        """The module with gradients averaged over all processes."""
+        if self.size == 1:
+            return module
+        ids = [self.device.index] if self.device.type == "cuda" else None
+        return nn.parallel.DistributedDataParallel(module, device_ids=ids)
+
+
+@contextmanager
+def joined_world(device: str = "auto") -> Iterator[World]:
+    """The world that ``torchrun`` describes in the environment, left again at the end."""
+    size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    chosen = choose_device(device)
+    if size == 1:
+        yield World(chosen)
+        return
+    if chosen.type == "cuda":
+        chosen = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(chosen)
+    mine = not dist.is_initialized()
+    if mine:
+        dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    try:
+        yield World(chosen, rank, size)
+    finally:
+        if mine:
+            dist.destroy_process_group()
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """``"auto"`` is the GPU where there is one; a device that is not there is an error."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise TorchcapsError(f"no device is named {name!r}; try cpu, cuda or cuda:1") from error
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        count = torch.cuda.device_count()
+        seen = f"PyTorch sees {count} GPU(s) here" if count else "PyTorch sees no GPU here"
+        raise TorchcapsError(f"the device {name} is not on this machine: {seen}; use --device cpu, or leave it out")
+    return device

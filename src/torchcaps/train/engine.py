@@ -1,0 +1,227 @@
+"""The loop: steps, records, held-out error, checkpoints, and a clean stop."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from torchcaps.data.source import Source
+from torchcaps.errors import TorchcapsError
+from torchcaps.models import Model, create_model
+from torchcaps.train.capture import StepRunner, wants_compile
+from torchcaps.train.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint, save_model
+from torchcaps.train.distributed import World
+from torchcaps.train.ema import WeightAverage
+from torchcaps.train.feed import Feed, steps_of, steps_per_epoch
+from torchcaps.train.guard import check_loss, weights_are_finite
+from torchcaps.train.interrupt import StopRequest, TrainingInterruptedError
+from torchcaps.train.log import LogSink
+from torchcaps.train.objective import Objective
+from torchcaps.train.recipe import Recipe, RecipeError
+from torchcaps.train.run_folder import RunFolder
+from torchcaps.train.schedule import learning_rate
+from torchcaps.train.state import TrainingState
+from torchcaps.train.step import METER, TrainingStep, make_optimizer
+from torchcaps.train.tensorboard import TensorBoardLog
+from torchcaps.train.validate import validation_error
+
+__all__ = ["Engine", "build_model"]
+
+STEPS_BETWEEN_LOOKS_AT_SIGNALS = {"cuda": 10}  # with several processes, asking all of them waits for the device
+
+
+@dataclass(frozen=True)
+class Periods:
+    """Steps between events; what a recipe leaves at 0 happens once an epoch."""
+
+    record: int
+    validate: int
+    checkpoint: int
+    pictures: int
+
+
+class Engine:
+    """One run in one process: model, optimiser and data on a device, and the loop over them."""
+
+    def __init__(self, recipe: Recipe, source: Source, folder: RunFolder, world: World) -> None:
+        self.recipe, self.folder, self.world = recipe, folder, world
+        device = world.device
+        channels_last = device.type == "cuda"
+        self.feed = Feed.build(recipe, source, world, channels_last)
+        self.total_steps = steps_of(recipe, self.feed)
+        self.precision = choose_precision(recipe.training.precision, device)
+        self.model = build_model(recipe, self.feed).to(device)
+        if channels_last:
+            self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.average = WeightAverage(self.model, recipe.training.ema) if recipe.training.ema else None
+        self.optimizer = make_optimizer(recipe.optimizer, self.model, device)
+        self.done = 0
+        self.sinks: list[LogSink] = []
+        self.tensorboard: TensorBoardLog | None = None
+        self.last_record: dict[str, Any] = {}
+        self.seconds = 0.0  # of training, over all processes that took part one after the other
+        epoch = steps_per_epoch(self.feed)
+        log = recipe.log
+        self.periods = Periods(
+            log.every, log.validate_every or epoch, log.checkpoint_every or epoch, log.pictures_every or epoch
+        )
+        objective = Objective(self.model, self.precision)
+        self.step = TrainingStep(
+            world.wrap(objective),
+            self.optimizer,
+            self.feed,
+            self.average,
+            recipe.optimizer.clip_norm,
+            recipe.seed,
+            world.rank,
+        )
+        self.state = TrainingState(self.model, self.optimizer, self.average, self.step.meter)
+        self._mark, self._mark_step = 0.0, 0  # when the steps since the last record began
+
+    @property
+    def weights_to_evaluate(self) -> Model:
+        """The average of the weights where the recipe keeps one, else the last weights."""
+        return self.model if self.average is None else self.average.model
+
+    def resume(self) -> None:
+        """Go on from the newest checkpoint; without one, from the start."""
+        path = last_checkpoint(self.folder.checkpoints)
+        if path is None:
+            return
+        checkpoint = load_checkpoint(path, self.model)
+        self.feed.loader.load_state_dict(checkpoint.values["loader"])
+        self.state.restore(checkpoint)
+        self.done = int(checkpoint.values["step"])
+        self.seconds = float(checkpoint.values["seconds"])
+        if self.done > self.total_steps:
+            raise RecipeError(
+                f"the run has {self.done} steps behind it already, more than the {self.total_steps} asked"
+            )
+
+    def run(self, stop: StopRequest) -> None:
+        """Train from where the run stands to its end; ``final/`` then holds the weights to evaluate."""
+        left = self.total_steps - self.done
+        compiled: Any = None
+        if wants_compile(self.recipe.training, self.world.device, left):
+            compiled = torch.compile(self.step.objective, dynamic=False)
+        runner = StepRunner(self.step, self.recipe.training, self.world, compiled, self._note)
+        self.model.train()
+        self._mark, self._mark_step = time.perf_counter(), self.done
+        saved = self.done
+        look = STEPS_BETWEEN_LOOKS_AT_SIGNALS.get(self.world.device.type, 1) if self.world.size > 1 else 1
+        if self.tensorboard is not None and self.done == 0:
+            self.tensorboard.show_graph(self.model, self._first_batch().images)
+        while self.done < self.total_steps:
+            base = self.recipe.optimizer.lr
+            self.step.prepare(self.done, learning_rate(self.recipe.schedule, base, self.done, self.total_steps))
+            runner.run()
+            self.done += 1
+            last = self.done == self.total_steps
+            if self.done % self.periods.record == 0 or last:
+                self._record(runner.mode)
+            if self.feed.validation_count and (self.done % self.periods.validate == 0 or last):
+                self._validate()
+            if self.tensorboard is not None and (self.done % self.periods.pictures == 0 or last):
+                self.tensorboard.show(self.weights_to_evaluate, self._first_batch(), self.done)
+            if self.done % self.periods.checkpoint == 0 or last:
+                self._save()
+                saved = self.done
+            if self.done % look == 0 and self.world.anyone(bool(stop)) and not last:
+                if saved != self.done:
+                    self._save()
+                raise TrainingInterruptedError(f"stopped at step {self.done} of {self.total_steps} and saved")
+        if self.world.is_main:
+            save_model(self.folder.final, self.weights_to_evaluate)
+        self.world.wait()
+
+    def _record(self, mode: str) -> None:
+        """Read the sums from the device (the only place that waits for it), check them, write them down."""
+        sums = dict(zip(METER, self.world.summed(self.step.meter).tolist(), strict=True))
+        self.step.meter.zero_()
+        steps = sums["steps"]
+        now = time.perf_counter()
+        elapsed, self._mark = now - self._mark, now
+        taken, self._mark_step = self.done - self._mark_step, self.done
+        self.seconds += elapsed
+        loader = self.feed.loader
+        record = {
+            "kind": "train",
+            "step": self.done,
+            "epoch": round(self.done * loader.batch_size / loader.epoch_length, 4),
+            "loss": sums["loss"] / steps,
+            "margin": sums["margin"] / steps,
+            "reconstruction": sums["reconstruction"] / steps,
+            "error": sums["wrong"] / sums["examples"],
+            "lr": float(self.optimizer.param_groups[0]["lr"]),
+            "images_per_second": round(taken * loader.batch_size / elapsed, 1),
+            "step_ms": round(1000 * elapsed / taken, 3),
+            "seconds": round(self.seconds, 3),
+            "mode": mode,
+        }
+        if self.world.device.type == "cuda":
+            record["peak_memory_bytes"] = torch.cuda.max_memory_allocated(self.world.device)
+        check_loss(record["loss"], self.done, self.recipe, last_checkpoint(self.folder.checkpoints))
+        self._write(record)
+        self.last_record = record
+
+    def _validate(self) -> None:
+        start = time.perf_counter()
+        if self.world.is_main:
+            error = validation_error(self.weights_to_evaluate, self.feed, self.precision)
+            self._write(
+                {"kind": "validation", "step": self.done, "error": error, "examples": self.feed.validation_count}
+            )
+        self._mark += time.perf_counter() - start  # images/s are those of training
+
+    def _save(self) -> None:
+        start = time.perf_counter()
+        meter = float(self.step.meter[0])
+        if not weights_are_finite(self.model):
+            meter = float("nan")
+        check_loss(meter, self.done, self.recipe, last_checkpoint(self.folder.checkpoints))
+        if self.world.is_main:
+            self.feed.loader.step = self.done
+            values = {
+                "loader": self.feed.loader.state_dict(),
+                "seconds": self.seconds + start - self._mark,
+                "seed": self.recipe.seed,
+            }
+            tensors, keep = self.state.tensors(), self.recipe.log.keep
+            save_checkpoint(self.folder.checkpoints, self.done, self.model, tensors, values, keep)
+        self._mark += time.perf_counter() - start
+
+    def _first_batch(self) -> Any:
+        """Training examples to show, the same in every picture."""
+        step = torch.zeros((), dtype=torch.int64, device=self.world.device)
+        self.feed.loader.prepare(0)
+        example = self.feed.batch(step)
+        return type(example)(*(part[:32] for part in example))
+
+    def _note(self, text: str) -> None:
+        self._write({"kind": "note", "step": self.done, "text": text})
+
+    def _write(self, record: dict[str, Any]) -> None:
+        for sink in self.sinks:
+            sink.write(record)
+
+
+def build_model(recipe: Recipe, feed: Feed) -> Model:
+    """The recipe's network for these pictures, its start values drawn from the seed on the CPU: equal everywhere."""
+    torch.manual_seed(recipe.seed)
+    settings = {"image_shape": feed.image_shape, "num_classes": len(feed.classes), **recipe.model.settings}
+    try:
+        return create_model(recipe.model.name, **settings)
+    except (TypeError, ValueError) as error:
+        raise RecipeError(f"the recipe's [model] cannot be built: {error}") from error
+
+
+def choose_precision(name: str, device: torch.device) -> torch.dtype:
+    """float32, or bfloat16 for autocast; ``"auto"`` takes bfloat16 on a GPU that computes in it."""
+    if name == "auto":
+        name = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+    if name == "bf16" and not torch.amp.is_autocast_available(device.type):
+        raise TorchcapsError(f"bf16 is not available on {device.type}; set training.precision=fp32")
+    return torch.bfloat16 if name == "bf16" else torch.float32

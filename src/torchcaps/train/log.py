@@ -1,0 +1,104 @@
+"""What a run says while it goes: JSON lines for programs, a progress bar for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+__all__ = ["JsonLines", "LogSink", "PlainProgress", "ProgressBar", "make_progress"]
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class LogSink(Protocol):
+    """Takes every record of a run; a record is a flat dictionary with ``kind`` and ``step``."""
+
+    def write(self, record: dict[str, Any]) -> None: ...
+    def close(self) -> None: ...
+
+
+class JsonLines:
+    """One record a line, each complete as soon as it is written."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+
+    def write(self, record: dict[str, Any]) -> None:
+        self._file.write(json.dumps(record) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class ProgressBar:
+    """A bar on a terminal with loss, error, images a second and the time that is left."""
+
+    def __init__(self, total: int, done: int, title: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
+            TextColumn("{task.fields[status]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._progress.add_task(title, total=total, completed=done, status="")
+        self._validation = ""
+        self._progress.start()
+
+    def write(self, record: dict[str, Any]) -> None:
+        if record["kind"] == "validation":
+            self._validation = f"  held out {_percent(record['error'])}"
+        elif record["kind"] == "train":
+            status = f"{_status(record)}{self._validation}"
+            self._progress.update(self._task, completed=record["step"], status=status)
+        elif record["kind"] == "note":
+            self._progress.console.print(f"note: {record['text']}", style="yellow", markup=False)
+
+    def close(self) -> None:
+        self._progress.stop()
+
+
+class PlainProgress:
+    """A line every few seconds, where there is no terminal."""
+
+    def __init__(self, total: int, title: str) -> None:
+        self._total, self._title = total, title
+        self._last = time.monotonic()
+
+    def write(self, record: dict[str, Any]) -> None:
+        if record["kind"] == "note":
+            self._print(f"note: {record['text']}")
+        elif record["kind"] == "validation":
+            self._print(f"step {record['step']:,}: held out {_percent(record['error'])}")
+        elif record["kind"] == "train":
+            now = time.monotonic()
+            if now - self._last >= SECONDS_BETWEEN_LINES or record["step"] == self._total:
+                self._last = now
+                self._print(f"step {record['step']:,} of {self._total:,}: {_status(record)}")
+
+    def close(self) -> None:
+        pass
+
+    def _print(self, text: str) -> None:
+        print(f"{self._title}: {text}", file=sys.stderr, flush=True)
+
+
+def make_progress(total: int, done: int, title: str) -> LogSink:
+    """A bar on a terminal, lines elsewhere."""
+    return ProgressBar(total, done, title) if sys.stderr.isatty() else PlainProgress(total, title)
+
+
+def _status(record: dict[str, Any]) -> str:
+    return f"loss {record['loss']:.4f}  error {_percent(record['error'])}  {record['images_per_second']:,.0f} images/s"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"

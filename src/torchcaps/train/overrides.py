@@ -1,0 +1,41 @@
+"""``optimizer.lr=2e-3`` on the command line."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from typing import Any
+
+from torchcaps.train.recipe import RecipeError
+
+__all__ = ["parse_overrides"]
+
+
+def parse_overrides(texts: Iterable[str]) -> dict[str, Any]:
+    """Nested tables from ``key=value`` texts; a value is TOML, or plain text where it is no TOML.
+
+    >>> parse_overrides(["optimizer.lr=2e-3", "data.source=folder:my/pictures"])
+    {'optimizer': {'lr': 0.002}, 'data': {'source': 'folder:my/pictures'}}
+    """
+    table: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        parts = key.strip().split(".")
+        if not equals or not all(parts):
+            raise RecipeError(f"{text!r} is not of the form key=value; write for example optimizer.lr=2e-3")
+        if len(parts) > 2:
+            raise RecipeError(f"{key} has too many dots; a recipe has sections and keys, for example optimizer.lr")
+        place = table
+        for part in parts[:-1]:
+            place = place.setdefault(part, {})
+        if not isinstance(place, dict):
+            raise RecipeError(f"{key} and another override contradict each other")
+        place[parts[-1]] = _value(value.strip())
+    return table
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

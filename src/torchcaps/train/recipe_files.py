@@ -1,0 +1,93 @@
+"""Recipes as files: the shipped ones by name, one's own by path, ``extends`` resolved."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from torchcaps.train.overrides import parse_overrides
+from torchcaps.train.recipe import Recipe, RecipeError
+from torchcaps.train.tables import merge_tables, recipe_from_table, recipe_to_table, to_toml
+
+__all__ = ["list_recipes", "load_recipe", "recipe_header", "recipe_text", "save_recipe"]
+
+_FOLDER = resources.files("torchcaps").joinpath("recipes")
+
+
+def list_recipes() -> list[str]:
+    """Names of the recipes that come with the package.
+
+    >>> "mnist-official" in list_recipes()
+    True
+    """
+    return sorted(file.name.removesuffix(".toml") for file in _FOLDER.iterdir() if file.name.endswith(".toml"))
+
+
+def recipe_text(name_or_path: str | Path) -> str:
+    """The TOML text of a recipe, with its comments."""
+    return _read(str(name_or_path), Path())[0]
+
+
+def recipe_header(name_or_path: str | Path) -> list[str]:
+    """The comment lines at the top of a recipe: command, hardware, time, metric to expect."""
+    lines = []
+    for line in recipe_text(name_or_path).splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.removeprefix("#").strip())
+    return lines
+
+
+def load_recipe(name_or_path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
+    """The recipe of this name or TOML file, with ``key=value`` overrides laid over it.
+
+    >>> load_recipe("mnist-official", ["optimizer.lr=2e-3"]).optimizer.lr
+    0.002
+    """
+    table = merge_tables(_resolved(str(name_or_path), Path(), ()), parse_overrides(overrides))
+    table.setdefault("name", Path(name_or_path).stem)
+    return recipe_from_table(table)
+
+
+def save_recipe(recipe: Recipe) -> str:
+    """The resolved recipe as TOML text, which :func:`load_recipe` reads back to an equal recipe."""
+    return to_toml(recipe_to_table(recipe))
+
+
+def _resolved(name: str, beside: Path, seen: tuple[str, ...]) -> dict[str, Any]:
+    if name in seen:
+        raise RecipeError(f"recipes extend each other in a circle: {' → '.join((*seen, name))}")
+    text, folder = _read(name, beside)
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(f"the recipe {name} is no valid TOML: {error}") from error
+    parent = table.pop("extends", None)
+    if parent is None:
+        return table
+    base = _resolved(str(parent), folder, (*seen, name))
+    for own in ("name", "description"):  # these belong to the parent alone
+        base.pop(own, None)
+    return merge_tables(base, table)
+
+
+def _read(name: str, beside: Path) -> tuple[str, Path]:
+    """Text of a recipe, and the folder in which the files that it extends are looked for."""
+    if name.endswith(".toml"):
+        path = beside / name
+        try:
+            return path.read_text(encoding="utf-8"), path.parent
+        except (OSError, UnicodeDecodeError) as error:
+            raise RecipeError(f"the recipe {path} cannot be read: {error}") from error
+    known = list_recipes()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise RecipeError(
+            f"no recipe is named {name!r}; {hint}Shipped are {', '.join(known)}; a file of your own ends in .toml"
+        )
+    return _FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8"), beside

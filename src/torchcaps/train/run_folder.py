@@ -1,0 +1,154 @@
+"""The folder that a run leaves behind: what was asked, with what it was made, what happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from torchcaps._version import __version__
+from torchcaps.errors import TorchcapsError
+from torchcaps.train.distributed import World
+from torchcaps.train.recipe import Recipe
+from torchcaps.train.recipe_files import load_recipe, save_recipe
+from torchcaps.train.tables import differing_keys
+
+__all__ = ["RunFolder", "RunFolderError"]
+
+RECIPE, ENVIRONMENT, METRICS = "recipe.toml", "environment.json", "metrics.jsonl"
+LIBRARIES = ("torch", "numpy", "einops", "safetensors", "huggingface_hub", "triton", "tensorboard")
+
+
+class RunFolderError(TorchcapsError):
+    """A run folder that cannot be used for what was asked."""
+
+
+class RunFolder:
+    """Paths of one run. :meth:`start` makes a new one, :meth:`go_on` takes up an old one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+        self.final = path / "final"
+        self.metrics = path / METRICS
+        self.tensorboard = path / "tensorboard"
+
+    @property
+    def holds_a_run(self) -> bool:
+        return (self.path / RECIPE).exists()
+
+    def check_free(self) -> None:
+        """Raise when another run lies here already."""
+        if self.holds_a_run:
+            raise RunFolderError(
+                f"{self.path} already holds a run. Add --resume to go on with it, or choose a new place with --name "
+                "or --run-dir"
+            )
+
+    def start(self, recipe: Recipe, world: World, data: dict[str, Any]) -> None:
+        """Claim the folder for a new run and write what it is made with."""
+        self.check_free()
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            (self.path / ENVIRONMENT).write_text(
+                json.dumps(environment(recipe, world, data), indent=2) + "\n", encoding="utf-8"
+            )
+            self.metrics.touch()
+            # Last, and in one move: a folder holds a run when its recipe is there.
+            scratch = self.path / f".{RECIPE}"
+            scratch.write_text(save_recipe(recipe), encoding="utf-8")
+            os.replace(scratch, self.path / RECIPE)
+        except OSError as error:
+            raise RunFolderError(
+                f"the run folder {self.path} cannot be written: {error.strerror or error}. Choose another place with "
+                "--run-dir, or make it writable"
+            ) from error
+
+    def go_on(self, recipe: Recipe) -> None:
+        """Check that this folder holds a run of the same recipe; its length and its log may change."""
+        if not self.holds_a_run:
+            raise RunFolderError(f"{self.path} holds no run to resume; leave --resume out to start one there")
+        if not os.access(self.path, os.W_OK):
+            raise RunFolderError(f"the run folder {self.path} cannot be written; make it writable to resume")
+        saved = load_recipe(self.path / RECIPE)
+        free = ("log.", "training.steps", "training.epochs", "training.compile", "training.capture", "description")
+        different = [key for key in differing_keys(saved, recipe) if not key.startswith(free)]
+        if different:
+            raise RunFolderError(
+                f"the run in {self.path} was made with another recipe ({', '.join(different)} differ), so it cannot be "
+                "resumed with this one. Give the same recipe, overrides and seed, or a new --name"
+            )
+
+    def forget_after(self, step: int) -> None:
+        """Drop the lines of the log that a resumed run will write again."""
+        if not self.metrics.exists():
+            return
+        kept = []
+        for line in self.metrics.read_text(encoding="utf-8").splitlines(keepends=True):
+            try:
+                if line.endswith("\n") and json.loads(line)["step"] <= step:
+                    kept.append(line)
+            except (ValueError, KeyError):  # a line cut off by a kill
+                continue
+        scratch = self.path / f".{METRICS}"
+        scratch.write_text("".join(kept), encoding="utf-8")
+        os.replace(scratch, self.metrics)
+
+    def remove_leftovers(self) -> None:
+        """Half-written folders of a process that was killed."""
+        for leftover in (*self.checkpoints.glob(".saving-*"), *self.path.glob(".saving-*")):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def environment(recipe: Recipe, world: World, data: dict[str, Any]) -> dict[str, Any]:
+    """Everything besides the recipe that a reader needs to get the same numbers again."""
+    versions = {}
+    for library in LIBRARIES:
+        try:
+            versions[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            continue
+    cuda = world.device.type == "cuda"
+    return {
+        "torchcaps": __version__,
+        "code": code_version(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "libraries": versions,
+        "device": torch.cuda.get_device_name(world.device) if cuda else f"{world.device.type}, {os.cpu_count()} cores",
+        "cuda": torch.version.cuda if cuda else None,
+        "threads": torch.get_num_threads(),
+        "processes": world.size,
+        "seed": recipe.seed,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "data": data,
+    }
+
+
+def code_version() -> str | None:
+    """The commit of the source tree, with "+changes" when it was edited; nothing for an installed package."""
+    root = Path(__file__).parents[3]
+    if not (root / ".git").exists():
+        return None
+    try:
+        commit = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=10
+        ).stdout.strip()
+        changes = subprocess.run(
+            ["git", "-C", str(root), "status", "--porcelain", "--untracked-files=no", "src"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit + ("+changes" if changes else "")

@@ -1,0 +1,58 @@
+"""Everything that the next step depends on, as named tensors: what a checkpoint holds besides the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from torchcaps.models import Model
+from torchcaps.train.checkpoint import Checkpoint, CheckpointError
+from torchcaps.train.ema import WeightAverage
+
+__all__ = ["TrainingState"]
+
+
+class TrainingState:
+    """Weights, optimiser, average of the weights and the sums of the log of one run."""
+
+    def __init__(
+        self, model: Model, optimizer: torch.optim.Optimizer, average: WeightAverage | None, meter: Tensor
+    ) -> None:
+        self.model, self.optimizer, self.average, self.meter = model, optimizer, average, meter
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor besides the weights, by name; they are the live ones, not copies."""
+        tensors = {"meter": self.meter}
+        for name, parameter in self.model.named_parameters():
+            for key, value in self.optimizer.state.get(parameter, {}).items():
+                tensors[f"optimizer/{name}/{key}"] = value
+        if self.average is not None:
+            tensors |= {f"average/{name}": value for name, value in self.average.model.state_dict().items()}
+        return tensors
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Take over what a checkpoint holds, in place: addresses and memory formats stay."""
+        self._create_optimizer_state()
+        _copy_into(self.model.state_dict(), checkpoint.weights, checkpoint.path)
+        _copy_into(self.tensors(), checkpoint.tensors, checkpoint.path)
+
+    def _create_optimizer_state(self) -> None:
+        """Let the optimiser make its tensors where and how it wants them, by a step whose effect is overwritten."""
+        for parameter in self.model.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+
+def _copy_into(live: Mapping[str, Tensor], saved: Mapping[str, Tensor], path: Path) -> None:
+    different = sorted(live.keys() ^ saved.keys())
+    if different:
+        raise CheckpointError(
+            f"{path} holds another training state than this run has: {', '.join(different[:3])} differ"
+        )
+    with torch.no_grad():
+        for name, tensor in live.items():
+            tensor.copy_(saved[name])

@@ -1,0 +1,29 @@
+"""The error on held-out examples, in large batches."""
+
+from __future__ import annotations
+
+import torch
+
+from torchcaps.models import Model
+from torchcaps.train.feed import Feed
+from torchcaps.train.objective import count_wrong
+
+__all__ = ["validation_error"]
+
+BATCH = {"cuda": 2000, "cpu": 250}
+
+
+@torch.no_grad()
+def validation_error(model: Model, feed: Feed, precision: torch.dtype) -> float:
+    """Share of the held-out examples that are wrong, by the rule that training counts with."""
+    was_training = model.training
+    model.eval()
+    device = feed.loader.device
+    wrong = torch.zeros((), dtype=torch.int64, device=device)
+    half = precision != torch.float32
+    for example in feed.held_out(BATCH.get(device.type, 250)):
+        with torch.autocast(device.type, precision if half else None, enabled=half):
+            scores = model(example.images).scores
+        wrong += count_wrong(scores, example.labels)
+    model.train(was_training)
+    return int(wrong) / feed.validation_count
