@@ -19,7 +19,7 @@ from torchcaps.errors import TorchcapsError
 
 __all__ = ["app", "main"]
 
-COMMANDS = ("data",)
+COMMANDS = ("data", "recipes", "train")
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
 

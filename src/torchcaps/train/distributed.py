@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from torchcaps.errors import TorchcapsError
 
-__all__ = ["World", "choose_device", "joined_world"]
+__all__ = ["World", "choose_device", "joined_world", "process_rank"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class World:
 @contextmanager
 def joined_world(device: str = "auto") -> Iterator[World]:
     """The world that ``torchrun`` describes in the environment, left again at the end."""
-    size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    size, rank = int(os.environ.get("WORLD_SIZE", "1")), process_rank()
     chosen = choose_device(device)
     if size == 1:
         yield World(chosen)
@@ -74,6 +74,11 @@ def joined_world(device: str = "auto") -> Iterator[World]:
     finally:
         if mine:
             dist.destroy_process_group()
+
+
+def process_rank() -> int:
+    """Number of this process among those that ``torchrun`` started; 0 for a plain run."""
+    return int(os.environ.get("RANK", "0"))
 
 
 def choose_device(name: str = "auto") -> torch.device:
