@@ -30,12 +30,13 @@ def list_command() -> None:
 
     from torchcaps.train import list_recipes, load_recipe
 
-    table = Table("recipe", "what", "model", "data", "length", box=None, pad_edge=False)
+    table = Table("recipe", "what", "data", "length", box=None, pad_edge=False)
+    table.columns[0].no_wrap = True
     for name in list_recipes():
         recipe = load_recipe(name)
         training = recipe.training
         length = f"{training.steps:,} steps" if training.steps else f"{training.epochs:g} epochs"
-        table.add_row(name, recipe.description, recipe.model.name, recipe.data.source, length)
+        table.add_row(name, recipe.description, recipe.data.source, length)
     Console().print(table)
 
 

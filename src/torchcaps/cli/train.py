@@ -68,7 +68,7 @@ def train(
     speaks = process_rank() == 0  # one of several processes talks
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            warnings.showwarning = _show_warning
             result = fit(resolved, device=device, run_dir=folder, resume=resume, data_dir=data_dir, progress=not quiet)
     except TrainingInterruptedError as interruption:
         if speaks:
@@ -77,11 +77,11 @@ def train(
     if not speaks:
         return
     record = result.record
-    if record:
+    if record:  # a run that was finished already has taken no step
         typer.echo(
-            f"{result.steps:,} steps in {result.seconds:.1f} s of training, {record['images_per_second']:,.0f} images/s at "
-            f"the end; loss {record['loss']:.4f}, error {100 * record['error']:.2f} % on the last training batches"
+            f"{result.steps:,} steps, {result.seconds:.1f} s, {record['images_per_second']:,.0f} images/s at the end"
         )
+        typer.echo(f"last training batches: loss {record['loss']:.4f}, error {100 * record['error']:.2f} %")
     typer.echo(f"run folder: {result.folder}\nnext: torchcaps evaluate {result.folder}")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,11 +112,11 @@ class Engine:
             compiled = torch.compile(self.step.objective, dynamic=False)
         runner = StepRunner(self.step, self.recipe.training, self.world, compiled, self._note)
         self.model.train()
-        self._mark, self._mark_step = time.perf_counter(), self.done
         saved = self.done
         look = STEPS_BETWEEN_LOOKS_AT_SIGNALS.get(self.world.device.type, 1) if self.world.size > 1 else 1
         if self.tensorboard is not None and self.done == 0:
             self.tensorboard.show_graph(self.model, self._first_batch().images)
+        self._mark, self._mark_step = time.perf_counter(), self.done
         while self.done < self.total_steps:
             base = self.recipe.optimizer.lr
             self.step.prepare(self.done, learning_rate(self.recipe.schedule, base, self.done, self.total_steps))
@@ -125,7 +128,8 @@ class Engine:
             if self.feed.validation_count and (self.done % self.periods.validate == 0 or last):
                 self._validate()
             if self.tensorboard is not None and (self.done % self.periods.pictures == 0 or last):
-                self.tensorboard.show(self.weights_to_evaluate, self._first_batch(), self.done)
+                with self._off_the_clock():
+                    self.tensorboard.show(self.weights_to_evaluate, self._first_batch(), self.done)
             if self.done % self.periods.checkpoint == 0 or last:
                 self._save()
                 saved = self.done
@@ -168,29 +172,31 @@ class Engine:
         self.last_record = record
 
     def _validate(self) -> None:
-        start = time.perf_counter()
-        if self.world.is_main:
+        if not self.world.is_main:
+            return
+        with self._off_the_clock():
             error = validation_error(self.weights_to_evaluate, self.feed, self.precision)
-            self._write(
-                {"kind": "validation", "step": self.done, "error": error, "examples": self.feed.validation_count}
-            )
-        self._mark += time.perf_counter() - start  # images/s are those of training
+        self._write({"kind": "validation", "step": self.done, "error": error, "examples": self.feed.validation_count})
 
     def _save(self) -> None:
-        start = time.perf_counter()
-        meter = float(self.step.meter[0])
-        if not weights_are_finite(self.model):
-            meter = float("nan")
-        check_loss(meter, self.done, self.recipe, last_checkpoint(self.folder.checkpoints))
-        if self.world.is_main:
-            self.feed.loader.step = self.done
-            values = {
-                "loader": self.feed.loader.state_dict(),
-                "seconds": self.seconds + start - self._mark,
-                "seed": self.recipe.seed,
-            }
+        loss = float(self.step.meter[0]) if weights_are_finite(self.model) else math.nan  # waits for the device
+        check_loss(loss, self.done, self.recipe, last_checkpoint(self.folder.checkpoints))
+        if not self.world.is_main:
+            return
+        self.feed.loader.step = self.done
+        seconds = self.seconds + time.perf_counter() - self._mark
+        values = {"loader": self.feed.loader.state_dict(), "seconds": seconds, "seed": self.recipe.seed}
+        with self._off_the_clock():
             tensors, keep = self.state.tensors(), self.recipe.log.keep
             save_checkpoint(self.folder.checkpoints, self.done, self.model, tensors, values, keep)
+
+    @contextmanager
+    def _off_the_clock(self) -> Iterator[None]:
+        """Work that is no training: images a second do not count it."""
+        if self.world.device.type == "cuda":
+            torch.cuda.synchronize(self.world.device)  # the steps before it belong to training
+        start = time.perf_counter()
+        yield
         self._mark += time.perf_counter() - start
 
     def _first_batch(self) -> Any:

@@ -121,7 +121,10 @@ def _open_logs(engine: Engine, resume: bool, progress: bool) -> None:
     if resume:
         folder.remove_leftovers()
         folder.forget_after(engine.done)
+        folder.write_recipe(engine.recipe)  # its length may be another one now
     engine.sinks.append(JsonLines(folder.metrics))
+    if resume:
+        engine.sinks[0].write({"kind": "resumed", "step": engine.done, "device": str(engine.world.device)})
     engine.tensorboard = open_tensorboard(engine.recipe.log, folder.tensorboard, engine.done)
     if engine.tensorboard is not None:
         engine.sinks.append(engine.tensorboard)

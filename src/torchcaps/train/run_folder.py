@@ -62,15 +62,18 @@ class RunFolder:
                 json.dumps(environment(recipe, world, data), indent=2) + "\n", encoding="utf-8"
             )
             self.metrics.touch()
-            # Last, and in one move: a folder holds a run when its recipe is there.
-            scratch = self.path / f".{RECIPE}"
-            scratch.write_text(save_recipe(recipe), encoding="utf-8")
-            os.replace(scratch, self.path / RECIPE)
+            self.write_recipe(recipe)  # last: a folder holds a run when its recipe is there
         except OSError as error:
             raise RunFolderError(
                 f"the run folder {self.path} cannot be written: {error.strerror or error}. Choose another place with "
                 "--run-dir, or make it writable"
             ) from error
+
+    def write_recipe(self, recipe: Recipe) -> None:
+        """Put the resolved recipe in place in one move."""
+        scratch = self.path / f".{RECIPE}"
+        scratch.write_text(save_recipe(recipe), encoding="utf-8")
+        os.replace(scratch, self.path / RECIPE)
 
     def go_on(self, recipe: Recipe) -> None:
         """Check that this folder holds a run of the same recipe; its length and its log may change."""
