@@ -1,4 +1,4 @@
-"""CapsNet on a CPU: the textbook formulation, ours, and the same network with the routing taken out.
+"""CapsNet on a CPU: the textbook formulation, ours in fp32 and bf16, and the network with the routing taken out.
 
     python -m benchmarks.capsnet_cpu
 
@@ -13,10 +13,12 @@ import csv
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
 import torch
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
@@ -26,6 +28,8 @@ from benchmarks.textbook import textbook_capsules
 from benchmarks.timing import Timing, take_turns
 
 ROOT = Path(__file__).parent.parent
+VARIANTS = ("textbook", "eager", "bf16", "floor")
+COLUMNS = ("date", "device", "threads", "torch", "case", "batch", "variant", "median_s", "p20_s", "p80_s")
 RECORD = ROOT / "records" / "capsnet-cpu" / "timings.csv"
 
 
@@ -49,29 +53,34 @@ class NoRouting(nn.Module):
 
 def make_models() -> dict[str, nn.Module]:
     torch.manual_seed(0)
-    models = {name: torchcaps.create_model("capsnet") for name in ("textbook", "eager", "floor")}
+    models = {name: torchcaps.create_model("capsnet") for name in VARIANTS}
     models["textbook"].classes = TextbookCapsules(models["eager"].classes.weight)
     models["floor"].classes = NoRouting()
     return models
 
 
-def training_step(model: nn.Module, images: Tensor, labels: Tensor):
+def precision(name: str) -> torch.autocast:
+    return torch.autocast("cpu", torch.bfloat16, enabled=name == "bf16")
+
+
+def training_step(name: str, model: nn.Module, images: Tensor, labels: Tensor) -> Callable[[], None]:
     loss = model.make_loss()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
     def step() -> None:
-        out = model(images)
-        terms = loss(out.lengths, labels, model.reconstruct(out.capsules, labels), images)
+        with precision(name):
+            out = model(images)
+            pictures = model.reconstruct(out.capsules, labels)
         optimizer.zero_grad()
-        terms.total.backward()
+        loss(out.lengths, labels, pictures, images).total.backward()
         optimizer.step()
 
     return step
 
 
-def inference(model: nn.Module, images: Tensor):
+def inference(name: str, model: nn.Module, images: Tensor) -> Callable[[], None]:
     def run() -> None:
-        with torch.inference_mode():
+        with torch.inference_mode(), precision(name):
             model(images)
 
     return run
@@ -79,10 +88,10 @@ def inference(model: nn.Module, images: Tensor):
 
 def measure(batch_size: int, seconds: float) -> dict[str, dict[str, Timing]]:
     images, labels = torch.rand(batch_size, 1, 28, 28), torch.randint(0, 10, (batch_size,))
-    models = make_models()
+    models = make_models().items()
     return {
-        "inference": take_turns({name: inference(model, images) for name, model in models.items()}, seconds),
-        "training": take_turns({name: training_step(model, images, labels) for name, model in models.items()}, seconds),
+        "inference": take_turns({name: inference(name, model, images) for name, model in models}, seconds),
+        "training": take_turns({name: training_step(name, model, images, labels) for name, model in models}, seconds),
     }
 
 
@@ -100,20 +109,24 @@ def main() -> None:
     if not operations_are_right():
         console.print("[red]The routing's own tests fail, so no speed is reported.[/] Run: make test")
         raise SystemExit(1)
-    table = Table(title=f"CapsNet 28×28, R = 3, fp32, {torch.get_num_threads()} threads, milliseconds (p20 to p80)")
-    for column in ("case", "textbook", "eager", "floor", "eager is faster than textbook", "eager above floor"):
-        table.add_column(column, justify="left" if column == "case" else "right")
+    table = Table(
+        box=box.SIMPLE_HEAD, title=f"CapsNet 28×28, R = 3, {torch.get_num_threads()} threads: milliseconds, median"
+    )
+    for column in ("case", *VARIANTS, "speed-up", "in bf16", "over floor"):
+        table.add_column(column, justify="left" if column == "case" else "right", no_wrap=True)
     rows = []
     for batch_size in (1, 64):
         for case, timings in measure(batch_size, arguments.seconds).items():
-            textbook, eager, floor = (timings[name] for name in ("textbook", "eager", "floor"))
+            textbook, eager, bf16, floor = (timings[name].median for name in VARIANTS)
             table.add_row(
-                f"{case}, batch {batch_size}",
-                *(f"{1e3 * t.median:.1f} ({1e3 * t.p20:.1f}-{1e3 * t.p80:.1f})" for t in (textbook, eager, floor)),
-                f"{textbook.median / eager.median:.2f}×",
-                f"{eager.median / floor.median:.2f}×",
+                f"{case} {batch_size}",
+                *(f"{1e3 * seconds:.1f}" for seconds in (textbook, eager, bf16, floor)),
+                f"{textbook / eager:.2f}×",
+                f"{textbook / bf16:.2f}×",
+                f"{eager / floor:.2f}×",
             )
             rows += [(case, batch_size, name, t.median, t.p20, t.p80) for name, t in timings.items()]
+    table.caption = "speed-up: textbook time over ours; over floor: our time over that without routing"
     console.print(table)
     if arguments.record:
         record(rows)

@@ -27,7 +27,15 @@ def capsule_linear(u: Tensor, weight: Tensor, bias: Tensor | None, options: Rout
     """``u`` ``[B, I, P]``, ``weight`` ``[I, J, D, P]`` or ``[J, D, P]`` → capsules ``[B, J, D]``."""
     if torch.compiler.is_compiling():  # the compiler fuses and differentiates the plain loop better than we could
         return iterate(form_votes(u, weight), bias, options)[-1].outputs.to(u.dtype)
-    return _CapsuleLinear.apply(u, weight, bias, options)
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (u, weight, bias)):
+        return _CapsuleLinear.apply(u, weight, bias, options)
+    return _route_in_parts(u, weight, bias, options)
+
+
+def _route_in_parts(u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
+    parts = u.split(_examples_at_a_time(u, weight))
+    capsules = [iterate(form_votes(part, weight), bias, options)[-1].outputs for part in parts]
+    return (capsules[0] if len(capsules) == 1 else torch.cat(capsules)).to(u.dtype)
 
 
 class _CapsuleLinear(torch.autograd.Function):
@@ -35,8 +43,7 @@ class _CapsuleLinear(torch.autograd.Function):
     def forward(ctx: Any, u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
         ctx.save_for_backward(u, weight, bias)
         ctx.options = options
-        parts = u.split(_examples_at_a_time(u, weight))
-        return torch.cat([iterate(form_votes(part, weight), bias, options)[-1].outputs for part in parts]).to(u.dtype)
+        return _route_in_parts(u, weight, bias, options)
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
