@@ -10,6 +10,8 @@ from torchcaps.train.recipe import RecipeError
 
 __all__ = ["parse_overrides"]
 
+ONE_LENGTH = {"steps": "epochs", "epochs": "steps"}
+
 
 def parse_overrides(texts: Iterable[str]) -> dict[str, Any]:
     """Nested tables from ``key=value`` texts; a value is TOML, or plain text where it is no TOML.
@@ -31,6 +33,8 @@ def parse_overrides(texts: Iterable[str]) -> dict[str, Any]:
         if not isinstance(place, dict):
             raise RecipeError(f"{key} and another override contradict each other")
         place[parts[-1]] = _value(value.strip())
+        if parts[0] == "training" and parts[-1] in ONE_LENGTH:  # the last word counts
+            place.pop(ONE_LENGTH[parts[-1]], None)
     return table
 
 

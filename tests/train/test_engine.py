@@ -1,0 +1,214 @@
+"""The engine against a loop written out by hand, the objective against the losses, and what must never happen."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import torchcaps
+from torchcaps import ops
+from torchcaps.data import sample_digits
+from torchcaps.data.augment import build
+from torchcaps.data.loader import Loader
+from torchcaps.data.sample import sample_source
+from torchcaps.data.source import Source
+from torchcaps.train import fit, load_recipe
+from torchcaps.train.objective import Objective, count_wrong
+from torchcaps.train.recipe import RecipeError
+from torchcaps.train.schedule import ema_weight, learning_rate
+from training_runs import losses, random_source, records, same_weights, tiny_recipe, train_tiny, weights
+
+
+def test_the_engine_takes_the_steps_of_a_plain_loop(tmp_path):
+    recipe = tiny_recipe("optimizer.clip_norm=0.05", "seed=7")
+    run = fit(recipe, run_dir=tmp_path, device="cpu", progress=False).folder
+
+    torch.manual_seed(7)
+    model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2, decoder_hidden=[16])
+    average = {name: value.clone() for name, value in model.state_dict().items()}
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    loader = Loader(sample_digits("train"), 10, augment=build(recipe.data.augment), seed=7)
+    loss, expected = model.make_loss(), []
+    for step in range(8):
+        batch = next(iter(loader))
+        optimizer.param_groups[0]["lr"] = learning_rate(recipe.schedule, 2e-3, step, 8)
+        out = model(batch.images)
+        total = loss(out.lengths, batch.labels, model.reconstruct(out.capsules, batch.labels), batch.images).total
+        optimizer.zero_grad()
+        total.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+        optimizer.step()
+        for name, value in model.state_dict().items():
+            average[name] += ema_weight(0.98, step) * (value - average[name])
+        expected.append(total.item())
+    assert losses(run) == pytest.approx(expected, rel=1e-5)
+    for name, value in weights(run).items():
+        torch.testing.assert_close(value, average[name], rtol=1e-4, atol=1e-6)
+
+
+def test_pairs_are_drawn_one_by_one_with_shared_weights_and_losses_added():
+    model = torchcaps.create_model("capsnet", image_shape=(1, 36, 36), conv_channels=8, primary_types=2)
+    images, singles = torch.rand(3, 1, 36, 36), torch.rand(3, 2, 1, 36, 36)
+    labels = torch.tensor([[0, 1], [4, 2], [9, 3]])
+    terms = Objective(model)(images, labels, singles)
+    out = model(images)
+    margin = ops.margin_loss(out.lengths, ops.multi_hot(labels, 10)) * 0.5 / 10
+    drawn = sum(ops.reconstruction_loss(model.reconstruct(out.capsules, labels[:, k]), singles[:, k]) for k in (0, 1))
+    torch.testing.assert_close(terms.margin, margin)
+    torch.testing.assert_close(terms.reconstruction, drawn)
+    torch.testing.assert_close(terms.total, margin + drawn)
+
+
+def test_training_draws_from_the_true_class_not_the_longest():
+    model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2)
+    images = torch.rand(4, 1, 28, 28)
+    out = model(images)
+    labels = (out.lengths.argmax(1) + 1) % 10
+    terms = Objective(model)(images, labels, images)
+    drawn = ops.reconstruction_loss(model.reconstruct(out.capsules, labels), images)
+    torch.testing.assert_close(terms.reconstruction, drawn)
+    assert int(terms.wrong) == 4
+
+
+def test_baselines_are_trained_by_the_loss_of_their_logits():
+    images, labels = torch.rand(4, 1, 28, 28), torch.tensor([1, 2, 3, 4])
+    single = torchcaps.create_model("small-cnn", channels=4).eval()
+    expected = nn.functional.cross_entropy(single(images).logits, labels)
+    torch.testing.assert_close(Objective(single)(images, labels, images).total, expected)
+    pairs = torchcaps.create_model("small-cnn", channels=4, multi_label=True).eval()
+    both = torch.stack([labels, labels + 1], dim=1)
+    truth = ops.multi_hot(both, 10)
+    expected = nn.functional.binary_cross_entropy_with_logits(pairs(images).logits, truth)
+    torch.testing.assert_close(Objective(pairs)(images, both, images).total, expected)
+    torch.testing.assert_close(Objective(pairs)(images, truth.bool(), images).total, expected)
+
+
+def test_counting_errors():
+    scores = torch.tensor([[0.9, 0.8, 0.1], [0.2, 0.6, 0.7]])
+    assert int(count_wrong(scores, torch.tensor([0, 1]))) == 1
+    assert int(count_wrong(scores, torch.tensor([[1, 0], [0, 1]]))) == 1  # both must be right, in any order
+    assert int(count_wrong(scores, torch.tensor([[True, True, False], [False, False, True]]))) == 1
+
+
+def test_the_test_split_is_never_read(tmp_path):
+    class Poison:
+        def __getattribute__(self, name: str) -> object:
+            raise AssertionError(f"training asked the test split for {name}")
+
+        def __len__(self) -> int:
+            raise AssertionError("training asked how long the test split is")
+
+    def source(test: object) -> Source:
+        made = sample_source()
+        object.__setattr__(made, "test", test)  # past the constructor, which checks shapes
+        return made
+
+    changes = ("data.validation=0.1", "training.steps=4", "log.validate_every=2")
+    poisoned = train_tiny(tmp_path / "poisoned", *changes, source=source(Poison()))
+    without = train_tiny(tmp_path / "without", *changes, source=source(None))
+    assert same_weights(weights(poisoned), weights(without))
+    pairs = ("data.task=multimnist", "data.augment=[]", "data.validation_pairs=20", *changes)
+    train_tiny(tmp_path / "pairs", *pairs, source=source(Poison()))
+
+
+def test_held_out_examples_are_not_trained_on(tmp_path):
+    """Other held-out pictures, same weights: nothing of them reaches the weights."""
+    from torchcaps.data import train_and_validation
+
+    original = sample_source()
+    train, validation = train_and_validation(original, 0.1)
+    object.__setattr__(original, "train", train)
+    object.__setattr__(original, "validation", validation)
+    changed = sample_source()
+    object.__setattr__(changed, "train", train)
+    object.__setattr__(changed, "validation", type(validation)(255 - validation.images, validation.labels))
+    changes = ("data.validation=0.1", "training.steps=4")
+    one = train_tiny(tmp_path / "one", *changes, source=original)
+    other = train_tiny(tmp_path / "other", *changes, source=changed)
+    assert same_weights(weights(one), weights(other))
+    assert [r["examples"] for r in records(one, "validation")] == [100]
+
+
+def test_validation_measures_the_weights_that_will_be_kept(tmp_path):
+    run = train_tiny(tmp_path, "data.validation=0.1", "training.steps=5")
+    from torchcaps.data import train_and_validation
+
+    _, held_out = train_and_validation(sample_source(), 0.1)
+    model = torchcaps.from_pretrained(run / "final").eval()
+    with torch.no_grad():
+        wrong = model(held_out.images.float() / 255).lengths.argmax(1) != held_out.labels
+    assert records(run, "validation")[-1]["error"] == pytest.approx(wrong.float().mean().item())
+
+
+def test_bf16_trains_nearly_like_fp32(tmp_path):
+    full = train_tiny(tmp_path / "full", "training.precision=fp32")
+    half = train_tiny(tmp_path / "half", "training.precision=bf16")
+    assert losses(half) == pytest.approx(losses(full), rel=0.02)
+    assert losses(half) != losses(full)
+
+
+def test_a_compiler_that_fails_is_said_once_and_changes_nothing(tmp_path, monkeypatch):
+    def broken(module: nn.Module, **options: object) -> nn.Module:
+        class Broken(nn.Module):
+            def forward(self, *inputs: object) -> None:
+                raise RuntimeError("no compiler here\nand more lines")
+
+        return Broken()
+
+    plain = train_tiny(tmp_path / "plain", "training.steps=3")
+    monkeypatch.setattr(torch, "compile", broken)
+    run = train_tiny(tmp_path / "compiled", "training.steps=3", "training.compile=on", "training.capture=on")
+    assert same_weights(weights(run), weights(plain))
+    notes = [note["text"] for note in records(run, "note")]
+    assert len(notes) == 2
+    assert "without a CUDA graph: CUDA graphs need a CUDA device" in notes[0]
+    assert notes[1].endswith("RuntimeError: no compiler here")
+    assert records(run)[-1]["mode"] == "eager"
+
+
+def test_seeds_differ_and_repeat(tmp_path):
+    runs = [train_tiny(tmp_path / str(place), "training.steps=2", seed=seed) for place, seed in enumerate((1, 1, 2))]
+    assert same_weights(weights(runs[0]), weights(runs[1]))
+    assert not same_weights(weights(runs[0]), weights(runs[2]))
+
+
+def test_records_hold_what_a_reader_needs(tmp_path):
+    run = train_tiny(tmp_path, "training.steps=5", "log.every=2")
+    found = records(run)
+    assert [record["step"] for record in found] == [2, 4, 5]
+    assert found[-1]["epoch"] == 0.05
+    assert found[1]["lr"] == pytest.approx(learning_rate(tiny_recipe().schedule, 2e-3, 3, 5), rel=1e-6)
+    for record in found:
+        assert record["loss"] == pytest.approx(record["margin"] + record["reconstruction"], rel=1e-5)
+        assert 0 <= record["error"] <= 1
+        assert record["images_per_second"] > 0
+        assert record["step_ms"] > 0
+
+
+def test_epochs_become_steps(tmp_path):
+    result = fit(tiny_recipe("training.epochs=0.05"), run_dir=tmp_path, device="cpu", progress=False)
+    assert result.steps == 5  # 1,000 digits, 100 steps of 10 an epoch
+    assert math.isfinite(result.record["loss"])
+
+
+def test_a_model_that_cannot_be_built_leaves_no_folder(tmp_path):
+    with pytest.raises(RecipeError, match="did you mean 'iterations'"):
+        train_tiny(tmp_path / "run", "model.iteratons=2")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", sorted(torchcaps.train.list_recipes()))
+def test_every_shipped_recipe_runs_for_two_steps(name, tmp_path):
+    """Real recipes and full networks; the batch is small, and pictures of the right shape stand in for the data."""
+    recipe = load_recipe(name, ["training.steps=2", "training.batch_size=2", "log.tensorboard=off", "log.every=1"])
+    shapes = {"cifar10": (3, 32, 32), "folder:pictures": (3, 32, 32), "fashion-mnist": (1, 28, 28)}
+    source = random_source(shapes.get(recipe.data.source, (1, 28, 28)), count=20, classes=4)
+    result = fit(recipe, run_dir=tmp_path, device="cpu", progress=False, source=source)
+    assert result.steps == 2
+    assert all(math.isfinite(loss) for loss in losses(tmp_path))
+    model = result.load_model()
+    assert model.num_classes == 4
+    assert len(records(tmp_path, "validation")) == (recipe.data.validation > 0)

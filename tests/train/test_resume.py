@@ -1,0 +1,108 @@
+"""A run that was stopped and resumed equals the one that was not, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from training_runs import losses, records, same_weights, tiny_recipe, weights
+from torchcaps import from_pretrained
+from torchcaps.train import Recipe, fit, load_recipe
+from torchcaps.train.interrupt import TrainingInterruptedError
+from torchcaps.train.run_folder import RunFolderError
+from torchcaps.train.step import TrainingStep
+
+OPTIONS = {"device": "cpu", "progress": False}
+SMALL_CNN = ["model.name=small-cnn", "model.channels=4", "model.hidden=16", "data.drop_last=false"]
+CASES: dict[str, Recipe] = {
+    "average": tiny_recipe("log.every=2"),
+    "clipped": tiny_recipe("log.every=2", "optimizer.clip_norm=0.01", "optimizer.name=adamw", "training.ema=0"),
+    "pairs": tiny_recipe("data.task=multimnist", "data.augment=[]", "training.batch_size=4"),
+    "dropout": load_recipe("demo", [*SMALL_CNN, "training.steps=8", "training.batch_size=30", "log.tensorboard=off"]),
+}
+
+
+def send_at(step: int, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal arrives while a step is being prepared."""
+    prepare = TrainingStep.prepare
+
+    def prepare_and_send(self: TrainingStep, now: int, rate: float) -> None:
+        if now == step:
+            os.kill(os.getpid(), number)
+        prepare(self, now, rate)
+
+    monkeypatch.setattr(TrainingStep, "prepare", prepare_and_send)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_stopped_and_resumed_equals_uninterrupted(case, tmp_path, monkeypatch):
+    recipe = CASES[case]
+    whole = fit(recipe, run_dir=tmp_path / "whole", **OPTIONS).folder
+    with monkeypatch.context() as patch:
+        send_at(4, signal.SIGTERM, patch)
+        with pytest.raises(TrainingInterruptedError, match="step 5 of 8"):
+            fit(recipe, run_dir=tmp_path / "parts", **OPTIONS)
+    assert not (tmp_path / "parts" / "final").exists()
+    parts = fit(recipe, run_dir=tmp_path / "parts", resume=True, **OPTIONS).folder
+    assert same_weights(weights(whole), weights(parts))
+    assert losses(whole) == losses(parts)
+    for name in ("model.safetensors", "training.safetensors"):
+        file = f"checkpoints/last/{name}"
+        assert (whole / file).read_bytes() == (parts / file).read_bytes()
+
+
+def test_a_signal_is_not_swallowed_afterwards(tmp_path, monkeypatch):
+    before = signal.getsignal(signal.SIGINT)
+    send_at(2, signal.SIGINT, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        fit(CASES["average"], run_dir=tmp_path, **OPTIONS)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert (tmp_path / "checkpoints" / "last").resolve().name == "step-00000003"
+
+
+def test_resuming_at_a_checkpoint_forgets_later_records(tmp_path):
+    recipe = tiny_recipe("log.keep=5")
+    fit(recipe, run_dir=tmp_path, **OPTIONS)
+    expected = losses(tmp_path)
+    for path in sorted((tmp_path / "checkpoints").glob("step-*"))[1:]:  # as if the run had been killed after step 3
+        for file in path.iterdir():
+            file.unlink()
+        path.rmdir()
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "train", "st')
+    fit(recipe, run_dir=tmp_path, resume=True, **OPTIONS)
+    assert losses(tmp_path) == expected
+    assert [record["step"] for record in records(tmp_path, "resumed")] == [3]
+
+
+def test_a_finished_run_resumes_to_itself_and_can_be_lengthened(tmp_path):
+    recipe = tiny_recipe("schedule.name=constant", "training.steps=4")
+    fit(recipe, run_dir=tmp_path, **OPTIONS)
+    before = weights(tmp_path)
+    again = fit(recipe, run_dir=tmp_path, resume=True, **OPTIONS)
+    assert again.steps == 4
+    assert same_weights(before, weights(tmp_path))
+    longer = fit(tiny_recipe("schedule.name=constant", "training.steps=6"), run_dir=tmp_path, resume=True, **OPTIONS)
+    assert longer.steps == 6
+    assert load_recipe(tmp_path / "recipe.toml").training.steps == 6
+    assert not same_weights(before, weights(tmp_path))
+
+
+def test_a_checkpoint_is_a_model_of_its_own(tmp_path):
+    fit(CASES["average"], run_dir=tmp_path, **OPTIONS)
+    checkpoint = from_pretrained(tmp_path / "checkpoints" / "last")
+    assert same_weights(checkpoint.state_dict(), weights(tmp_path, "checkpoints/last"))
+    # final/ holds the average of the weights, the checkpoint the last ones
+    assert not same_weights(weights(tmp_path), weights(tmp_path, "checkpoints/last"))
+
+
+def test_another_recipe_is_refused(tmp_path):
+    fit(tiny_recipe("training.steps=1"), run_dir=tmp_path, **OPTIONS)
+    with pytest.raises(RunFolderError, match=r"optimizer\.lr, seed differ"):
+        fit(tiny_recipe("optimizer.lr=0.5", "seed=3"), run_dir=tmp_path, resume=True, **OPTIONS)
+    with pytest.raises(RunFolderError, match="already holds a run. Add --resume"):
+        fit(tiny_recipe(), run_dir=tmp_path, **OPTIONS)
+    with pytest.raises(RunFolderError, match="holds no run to resume"):
+        fit(tiny_recipe(), run_dir=tmp_path / "nothing", resume=True, **OPTIONS)
