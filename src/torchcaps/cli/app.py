@@ -19,7 +19,19 @@ from torchcaps.errors import TorchcapsError
 
 __all__ = ["app", "main"]
 
-COMMANDS = ("data", "recipes", "train")
+COMMANDS = (
+    "data",
+    "recipes",
+    "train",
+    "evaluate",
+    "predict",
+    "reconstruct",
+    "tweak",
+    "report",
+    "export",
+    "models",
+    "doctor",
+)
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
 

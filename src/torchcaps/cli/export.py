@@ -1,0 +1,83 @@
+"""``torchcaps export``: a model for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from torchcaps.cli.shared import ModelPath, say
+
+if TYPE_CHECKING:
+    from torchcaps.models import Model
+
+__all__ = ["register"]
+
+FORMATS = ("onnx", "safetensors")
+PARTS = ("encoder", "decoder")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("export")(export)
+
+
+def export(
+    model: ModelPath,
+    file_format: Annotated[str, typer.Option("--format", help="onnx, or safetensors with its config.json.")] = "onnx",
+    out: Annotated[Path | None, typer.Option("--out", help="The ONNX file, or the folder for safetensors.")] = None,
+    part: Annotated[
+        str, typer.Option("--part", help="Of ONNX: encoder (pictures to capsules) or decoder (capsules to pictures).")
+    ] = "encoder",
+) -> None:
+    """Write a model as ONNX, for any batch size and with the routing inside, or as safetensors without the run.
+
+    **Examples**
+
+        torchcaps export runs/demo --format onnx --out model.onnx
+
+        torchcaps export runs/demo --format onnx --part decoder --out decoder.onnx
+
+        torchcaps export runs/demo --format safetensors --out my-model
+    """
+    from torchcaps.eval import load_model
+
+    if file_format not in FORMATS:
+        raise typer.BadParameter(f"choose from {', '.join(FORMATS)}, not {file_format!r}", param_hint="--format")
+    if part not in PARTS:
+        raise typer.BadParameter(f"choose from {', '.join(PARTS)}, not {part!r}", param_hint="--part")
+    network = load_model(model)
+    if file_format == "safetensors":
+        folder = out or Path("model")
+        _disk_errors_explained(folder, lambda: network.save_pretrained(folder))
+        say(f"wrote {folder}/config.json and {folder}/model.safetensors; load with torchcaps.from_pretrained")
+        return
+    file = out or Path("model.onnx")
+    _export_onnx(network, file, part)
+    say(f"wrote {file} ({file.stat().st_size / 1e6:.1f} MB)")
+
+
+def _export_onnx(network: Model, file: Path, part: str) -> None:
+    from torchcaps.errors import TorchcapsError
+    from torchcaps.eval.drawings import drawing_model
+    from torchcaps.models import CapsNet, export_onnx
+
+    if not isinstance(network, CapsNet):
+        raise TorchcapsError(
+            f"ONNX export knows capsule networks only, not {type(network).__name__}; use --format safetensors"
+        )
+    if part == "decoder":
+        drawing_model(network)
+    if file.is_dir():
+        raise TorchcapsError(f"{file} is a folder; name a file in it with --out")
+    _disk_errors_explained(file, lambda: export_onnx(network, file, part))
+
+
+def _disk_errors_explained(place: Path, write: Callable[[], object]) -> None:
+    from torchcaps.eval.output import OutputError
+
+    try:
+        write()
+    except OSError as error:
+        raise OutputError(f"{place} cannot be written: {error.strerror or error}; choose another --out") from error

@@ -1,0 +1,147 @@
+"""``torchcaps predict``: the class of pictures, and the length of every capsule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from torchcaps.cli.shared import ModelPath, console, say, warn
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from torchcaps.eval.pictures import ReadPictures
+    from torchcaps.models import Model
+
+__all__ = ["register"]
+
+MOST_COLUMNS = 12
+
+
+def register(app: typer.Typer) -> None:
+    app.command("predict")(predict)
+
+
+def predict(
+    model: ModelPath,
+    pictures: Annotated[list[Path], typer.Argument(metavar="PICTURES...", help="Picture files, or folders of them.")],
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, help="Show the longest K capsules only; JSON always has all.")
+    ] = None,
+    invert: Annotated[
+        str,
+        typer.Option(
+            "--invert", help="auto, yes or no: swap dark and bright. auto: ink on paper for models of digits."
+        ),
+    ] = "auto",
+    reconstruct: Annotated[
+        Path | None, typer.Option("--reconstruct", metavar="DIR", help="Write what the longest capsule draws, as PNG.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Name the class of pictures, with the length of every capsule: how sure the model is that the class is there.
+
+    Pictures of any size and kind are brought to the model's form as `folder:` does: scaled to fit inside, the border
+    repeated outwards.
+
+    **Examples**
+
+        torchcaps predict runs/demo pictures/five.png
+
+        torchcaps predict runs/demo pictures --top 3
+
+        torchcaps predict runs/demo pictures --json --invert no --reconstruct drawn
+    """
+    import json
+
+    import torch
+
+    from torchcaps.eval import load_model, open_run
+    from torchcaps.eval.pictures import class_names, read_pictures, things_in_a_picture
+
+    run = open_run(model)
+    network = load_model(run)
+    names = class_names(run, network)
+    read = read_pictures(pictures, run, network, invert)
+    for line in read.skipped:
+        warn(f"skipped {line}")
+    with torch.no_grad():
+        scores = torch.cat([network(part).scores for part in read.images.split(256)])
+    things = things_in_a_picture(run)
+    drawn = _draw(network, read, reconstruct) if reconstruct is not None else [None] * len(read.paths)
+    if as_json:
+        records = [
+            {
+                "picture": str(path),
+                "classes": [names[j] for j in row.topk(things).indices.tolist()],
+                "class_numbers": row.topk(things).indices.tolist(),
+                "lengths": {name: round(float(value), 6) for name, value in zip(names, row, strict=True)},
+                "inverted": inverted,
+                "reconstruction": None if drawing is None else str(drawing),
+            }
+            for path, row, inverted, drawing in zip(read.paths, scores, read.inverted, drawn, strict=True)
+        ]
+        say(json.dumps({"model": run.model_folder, "predictions": records, "skipped": list(read.skipped)}, indent=2))
+        return
+    _print(read, scores, names, top, things)
+    if reconstruct is not None:
+        say(f"\nwrote {len(drawn)} pictures to {reconstruct}")
+    if any(read.inverted):
+        warn(
+            f"{sum(read.inverted)} of {len(read.paths)} pictures were inverted, being dark on bright; "
+            "--invert no leaves them as they are"
+        )
+
+
+def _print(read: ReadPictures, scores: Tensor, names: tuple[str, ...], top: int | None, things: int) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = min(top or (len(names) if len(names) <= MOST_COLUMNS else 5), len(names))
+    every = shown == len(names)
+    unique = len({path.name for path in read.paths}) == len(read.paths)  # short names leave room for the lengths
+    table = Table(box=None, pad_edge=False)
+    table.add_column("picture", overflow="fold")
+    table.add_column("class", no_wrap=True)
+    for name in names if every else [f"no. {place + 1}" for place in range(shown)]:
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    for path, row in zip(read.paths, scores, strict=True):
+        order = row.argsort(descending=True).tolist()
+        if every:
+            cells = [f"{value:.2f}" for value in row.tolist()]
+        else:
+            cells = [f"{names[j]} {float(row[j]):.2f}" for j in order[:shown]]
+        table.add_row(
+            Text(path.name if unique else str(path)),
+            Text(" and ".join(names[j] for j in order[:things]), "bold"),
+            *cells,
+        )
+    console().print(table, highlight=False)
+
+
+def _draw(network: Model, read: ReadPictures, folder: Path) -> list[Path | None]:
+    """One PNG for each picture, under its own name; a number is added where two have the same."""
+    import io
+
+    from torchcaps.data.optional import pillow_image
+    from torchcaps.eval import draw
+    from torchcaps.eval.drawings import drawing_model
+    from torchcaps.eval.output import write_file
+
+    image = pillow_image()
+    written: list[Path | None] = []
+    taken: set[str] = set()
+    for path, drawing in zip(read.paths, draw(drawing_model(network), read.images), strict=True):
+        name, number = f"{path.stem}.png", 1
+        while name in taken:
+            number += 1
+            name = f"{path.stem}-{number}.png"
+        taken.add(name)
+        pixels = (drawing.clamp(0, 1) * 255).round().byte()
+        plain = pixels[0].numpy() if len(pixels) == 1 else pixels.movedim(0, -1).contiguous().numpy()
+        buffer = io.BytesIO()
+        image.fromarray(plain).save(buffer, format="PNG")
+        written.append(write_file(folder / name, buffer.getvalue()))
+    return written

@@ -1,0 +1,65 @@
+"""``torchcaps reconstruct``: pictures, what the capsules make of them, and the difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from torchcaps.cli.shared import DataDir, DataName, ModelPath, say, warn
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    app.command("reconstruct")(reconstruct)
+
+
+def reconstruct(
+    model: ModelPath,
+    pictures: Annotated[
+        list[Path] | None, typer.Argument(metavar="[PICTURES]...", help="Pictures or folders; else examples of --data.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="PNG file to write.")] = Path("reconstructions.png"),
+    count: Annotated[int, typer.Option("--count", min=1, max=100, help="How many pictures at most.")] = 12,
+    data: DataName = None,
+    data_dir: DataDir = None,
+    invert: Annotated[str, typer.Option("--invert", help="auto, yes or no: swap dark and bright.")] = "auto",
+) -> None:
+    """Draw pictures again from their longest capsule: input, reconstruction and difference in three rows.
+
+    In the difference, vermilion is drawn too bright and blue too dark.
+
+    **Examples**
+
+        torchcaps reconstruct runs/demo --out reconstructions.png
+
+        torchcaps reconstruct runs/demo pictures/five.png pictures/seven.png --out drawn.png
+    """
+    from torchcaps.eval import choose_examples, draw, figures, load_model, open_run
+    from torchcaps.eval.drawings import drawing_model, predict_classes
+    from torchcaps.eval.examples import check_classes
+    from torchcaps.eval.output import write_file
+    from torchcaps.eval.pictures import class_names, read_pictures
+
+    run = open_run(model)
+    network = drawing_model(load_model(run))
+    if pictures:
+        read = read_pictures(pictures, run, network, invert)
+        for line in read.skipped:
+            warn(f"skipped {line}")
+        images, classes = read.images[:count], class_names(run, network)
+    else:
+        examples = choose_examples(run, network, data, "test", data_dir)
+        check_classes(network, examples)
+        for remark in examples.remarks:
+            warn(remark)
+        classes = examples.classes
+        images = examples.images(examples.one_of_each_class(count))
+    named = predict_classes(network, images)
+    drawn = draw(network, images, named)
+    names = [classes[j] for j in named.tolist()]
+    drawing = figures.reconstruction_figure(images, drawn, names, title="columns: the class that the model names")
+    write_file(out, figures.to_png(drawing))
+    say(f"wrote {out}")

@@ -1,0 +1,59 @@
+"""Arguments that several commands share, and the few lines that each of them would repeat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["DataDir", "DataName", "ModelPath", "Pairs", "SplitName", "console", "read_class", "say", "warn"]
+
+ModelPath = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A run folder, a model folder or checkpoint, or a hub name owner/name.")
+]
+DataName = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="NAME",
+        help="A name of `torchcaps data list`, folder:PATH, csv:FILE, npz:FILE, idx:FOLDER, or "
+        "multimnist[:paper|:official]. Else: what the run's recipe says, else the embedded digits.",
+    ),
+]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder to look for the data in first.")]
+SplitName = Annotated[str, typer.Option("--split", help="test, validation or train.")]
+Pairs = Annotated[int, typer.Option("--pairs", min=1, help="How many pairs of MultiMNIST, evenly spaced.")]
+
+
+def console() -> Console:
+    """Where tables go."""
+    from rich.console import Console
+
+    return Console()
+
+
+def say(text: str) -> None:
+    """A line of the result, on stdout."""
+    typer.echo(text)
+
+
+def warn(text: str) -> None:
+    """What the reader should know; on stderr, so that stdout stays clean for programs."""
+    typer.secho(f"note: {text}", err=True, fg=typer.colors.YELLOW)
+
+
+def read_class(name: str, classes: tuple[str, ...]) -> int:
+    """The number of a class given by name or number; an unknown one is an error that lists the choices."""
+    from torchcaps.errors import TorchcapsError
+
+    if name in classes:
+        return classes.index(name)
+    if name.isdecimal() and int(name) < len(classes):
+        return int(name)
+    raise TorchcapsError(
+        f"there is no class {name!r}; the model has {', '.join(classes)}, or use a number from 0 to {len(classes) - 1}"
+    )

@@ -1,0 +1,42 @@
+"""Measure a finished model and show what it does: metrics, intervals, figures, the report."""
+
+from torchcaps.eval.drawings import coupling_entropy, dimension_grid, draw
+from torchcaps.eval.evaluate import EvaluationResult, evaluate, evaluate_pairs, spread_pairs
+from torchcaps.eval.examples import Examples, choose_examples
+from torchcaps.eval.intervals import Proportion, SeedSummary, summarize_seeds, wilson_interval
+from torchcaps.eval.metrics import (
+    Calibration,
+    calibration,
+    confusion_matrix,
+    exact_match_error,
+    label_error,
+    predicted_classes,
+    reconstruction_errors,
+)
+from torchcaps.eval.runs import Run, load_model, open_run
+
+__all__ = [
+    "Calibration",
+    "EvaluationResult",
+    "Examples",
+    "Proportion",
+    "Run",
+    "SeedSummary",
+    "calibration",
+    "choose_examples",
+    "confusion_matrix",
+    "coupling_entropy",
+    "dimension_grid",
+    "draw",
+    "evaluate",
+    "evaluate_pairs",
+    "exact_match_error",
+    "label_error",
+    "load_model",
+    "open_run",
+    "predicted_classes",
+    "reconstruction_errors",
+    "spread_pairs",
+    "summarize_seeds",
+    "wilson_interval",
+]

@@ -1,0 +1,165 @@
+"""Which examples to look at: named by the user, else those of the run's recipe, else the embedded digits."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from torchcaps import data
+from torchcaps.data.augment import Augmentations
+from torchcaps.data.multimnist import MultiMNIST
+from torchcaps.data.source import Source, Split
+from torchcaps.data.window import to_unit_float
+from torchcaps.errors import TorchcapsError
+from torchcaps.eval import metrics
+from torchcaps.eval.evaluate import EvaluationResult, evaluate, evaluate_pairs, spread_pairs
+from torchcaps.eval.recipe_facts import DataChoice, RecipeFacts, parse_data_name, recipe_facts
+from torchcaps.eval.runs import Run
+from torchcaps.models import Model
+
+__all__ = ["Examples", "check_classes", "choose_examples", "fitting"]
+
+SAMPLE = "mnist-sample"
+DEFAULT_PAIRS = 10_000
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Examples of one split, or pairs made of one.
+
+    Attributes:
+        name, split_name, classes: what it is, for people. remarks: what they should know before they believe a number.
+        split: the pictures; for pairs, the digits they are made of.
+        pairs, pair_indices: set for MultiMNIST only.
+        augment: the recipe's pipeline, whose fixed parts (crop, standardisation) belong to evaluation too.
+    """
+
+    name: str
+    split_name: str
+    classes: tuple[str, ...]
+    split: Split
+    remarks: tuple[str, ...] = ()
+    pairs: MultiMNIST | None = None
+    pair_indices: Tensor | None = None
+    augment: Augmentations | None = None
+
+    def __len__(self) -> int:
+        return len(self.split) if self.pair_indices is None else len(self.pair_indices)
+
+    def evaluate(self, model: Model) -> EvaluationResult:
+        check_classes(model, self)
+        if self.pairs is not None and self.pair_indices is not None:
+            return evaluate_pairs(model, self.pairs, self.pair_indices)
+        return evaluate(model, self.split, augment=self.augment)
+
+    def images(self, positions: Tensor) -> Tensor:
+        """What the model sees, float ``[n, C, H, W]``."""
+        if self.pairs is not None and self.pair_indices is not None:
+            return to_unit_float(self.pairs.pairs(self.pair_indices[positions]).images)
+        images = self.split.images[positions]
+        return to_unit_float(images if self.augment is None else self.augment.evaluate(images))
+
+    def singles(self, positions: Tensor) -> Tensor:
+        """Each digit of a pair alone at its place, float ``[n, 2, C, H, W]``."""
+        if self.pairs is None or self.pair_indices is None:
+            raise ValueError("only pairs have digits that stand alone; these examples are not pairs")
+        return to_unit_float(self.pairs.pairs(self.pair_indices[positions]).singles)
+
+    def labels(self, positions: Tensor) -> Tensor:
+        if self.pairs is not None and self.pair_indices is not None:
+            return self.pairs.labels(self.pair_indices[positions])
+        return self.split.labels[positions]
+
+    def of_class(self, class_number: int) -> Tensor:
+        """Positions of the examples that show a class, in order."""
+        labels = self.labels(torch.arange(len(self)))
+        shown = metrics.true_classes(labels, len(self.classes))[:, class_number]
+        return shown.nonzero()[:, 0]
+
+    def one_of_each_class(self, most: int = 12) -> Tensor:
+        """Positions of the first example of each class, each once, at most so many."""
+        first = [self.of_class(j)[:1].tolist() for j in range(len(self.classes))]
+        return torch.tensor(list(dict.fromkeys(position for found in first for position in found))[:most])
+
+
+def choose_examples(
+    run: Run,
+    model: Model,
+    name: str | None = None,
+    split_name: str = "test",
+    data_dir: Path | None = None,
+    pairs: int = DEFAULT_PAIRS,
+) -> Examples:
+    """The examples that a command works on.
+
+    Args:
+        name: see :func:`torchcaps.eval.recipe_facts.parse_data_name`; left out, what the recipe says.
+        split_name: ``"test"``, ``"validation"`` or ``"train"``.
+        pairs: how many pairs of MultiMNIST, evenly spaced among all there are.
+    """
+    facts = recipe_facts(run)
+    remarks = []
+    choice = facts.data if name is None else parse_data_name(name)
+    if choice is None:
+        choice = DataChoice(SAMPLE)
+        remarks.append("no recipe says what the model was trained on; the embedded digits of MNIST are used")
+    if choice != facts.data:  # how to read pictures belongs to the data, how to prepare them to the model
+        _, height, width = model.image_shape
+        facts = replace(facts, size=(height, width), channels=_channels(model), validation=RecipeFacts.validation)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", data.SampleDataWarning)
+        source = _load(choice.source, facts, data_dir)
+    split = _split(source, split_name, facts)
+    remarks += [str(warning.message).split(". ")[0] for warning in caught]
+    if source.is_sample and not caught:
+        remarks.append(f"{source.name} is a small sample; its error does not stand beside published ones")
+    if choice.variant is None:
+        augment = fitting(facts.augment, split.images, model)
+        return Examples(str(choice), split_name, source.classes, split, tuple(remarks), augment=augment)
+    made = MultiMNIST(split, choice.variant)
+    indices = spread_pairs(made, pairs)
+    if len(indices) < len(made):
+        remarks.append(f"{len(indices):,} of {len(made):,} pairs, evenly spaced")
+    return Examples(str(choice), split_name, source.classes, split, tuple(remarks), made, indices)
+
+
+def _channels(model: Model) -> int | None:
+    return model.image_shape[0] if model.image_shape[0] in (1, 3) else None
+
+
+def fitting(augment: Augmentations | None, images: Tensor, model: Model) -> Augmentations | None:
+    """The pipeline if its fixed parts (crop, standardisation) turn such pictures into those the model takes."""
+    if augment is None or not len(images):
+        return None
+    return augment if tuple(augment.evaluate(images[:1]).shape[1:]) == tuple(model.image_shape) else None
+
+
+def _load(name: str, facts: RecipeFacts, data_dir: Path | None) -> Source:
+    if name.startswith(("folder:", "csv:")):
+        return data.load(name, size=facts.size, channels=facts.channels)
+    return data.load(name, data_dir=data_dir)
+
+
+def _split(source: Source, split_name: str, facts: RecipeFacts) -> Split:
+    if split_name == "validation":
+        return data.train_and_validation(source, facts.validation)[1]
+    found = source.splits.get(split_name)
+    if found is None:
+        raise TorchcapsError(
+            f"{source.name} has no split {split_name!r}; it has {', '.join(source.splits)}"
+            + ("" if split_name == "test" else " and validation, held out of train")
+        )
+    return found
+
+
+def check_classes(model: Model, examples: Examples) -> None:
+    """Raise when the data has other classes than the model."""
+    if len(examples.classes) != model.num_classes:
+        raise TorchcapsError(
+            f"the model tells {model.num_classes} classes apart, but {examples.name} has {len(examples.classes)}; "
+            "evaluate on the data it was trained for, named with --data"
+        )

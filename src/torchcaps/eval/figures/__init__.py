@@ -1,0 +1,32 @@
+"""Figures of a run, each a function that returns a matplotlib figure; matplotlib is imported when one is made."""
+
+from torchcaps.eval.figures.charts import (
+    calibration_figure,
+    confusion_figure,
+    curves_figure,
+    entropy_figure,
+    intervals_figure,
+)
+from torchcaps.eval.figures.grids import (
+    difference_colours,
+    dimension_figure,
+    pairs_figure,
+    picture_grid,
+    reconstruction_figure,
+)
+from torchcaps.eval.figures.style import to_png, to_svg
+
+__all__ = [
+    "calibration_figure",
+    "confusion_figure",
+    "curves_figure",
+    "difference_colours",
+    "dimension_figure",
+    "entropy_figure",
+    "intervals_figure",
+    "pairs_figure",
+    "picture_grid",
+    "reconstruction_figure",
+    "to_png",
+    "to_svg",
+]

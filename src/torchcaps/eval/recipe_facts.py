@@ -1,0 +1,76 @@
+"""Which data a run was trained on and how it was prepared, read from its recipe; and the names people give to data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from torchcaps.data.augment import Augmentations, build
+from torchcaps.errors import TorchcapsError
+from torchcaps.eval.runs import Run
+
+__all__ = ["PAIRS", "DataChoice", "RecipeFacts", "parse_data_name", "recipe_facts"]
+
+PAIRS = "multimnist"
+Variant = Literal["paper", "official"]
+
+
+@dataclass(frozen=True)
+class DataChoice:
+    """A data set by name, and how two of its pictures are laid over each other where they are."""
+
+    source: str
+    variant: Variant | None = None
+
+    def __str__(self) -> str:
+        if self.variant is None:
+            return self.source
+        return f"{PAIRS}:{self.variant}" + ("" if self.source == "mnist" else f":{self.source}")
+
+
+@dataclass(frozen=True)
+class RecipeFacts:
+    """The part of a recipe that evaluation needs; the defaults are those of a model without a recipe."""
+
+    data: DataChoice | None = None
+    size: int | tuple[int, int] | None = None
+    channels: int | None = None
+    validation: float = 0.1
+    augment: Augmentations | None = None
+
+
+def parse_data_name(name: str) -> DataChoice:
+    """A name of ``torchcaps data list``, ``folder:PATH`` and so on, or ``multimnist[:paper|official[:NAME]]``.
+
+    Example:
+        >>> parse_data_name("multimnist:official")
+        DataChoice(source='mnist', variant='official')
+    """
+    kind, _, rest = name.partition(":")
+    if kind != PAIRS:
+        return DataChoice(name)
+    variant, _, source = rest.partition(":")
+    if variant in ("", "paper"):
+        return DataChoice(source or "mnist", "paper")
+    if variant == "official":
+        return DataChoice(source or "mnist", "official")
+    raise TorchcapsError(f"MultiMNIST has the variants {PAIRS}:paper and {PAIRS}:official, not {name!r}")
+
+
+def recipe_facts(run: Run) -> RecipeFacts:
+    """Read them from the resolved recipe of a run."""
+    section = run.recipe.get("data")
+    if not isinstance(section, Mapping) or not isinstance(section.get("source"), str):
+        return RecipeFacts()
+    variant: Variant | None = None
+    if section.get("task") == PAIRS:
+        variant = "official" if section.get("variant") == "official" else "paper"
+    steps = section.get("augment") or []
+    return RecipeFacts(
+        data=DataChoice(section["source"], variant),
+        size=section.get("size") or None,
+        channels=section.get("channels") or None,
+        validation=section.get("validation") or RecipeFacts.validation,
+        augment=build(steps) if steps else None,
+    )

@@ -1,0 +1,200 @@
+"""The parts of a run's report: each a heading, a word on how to read it, and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from torchcaps.eval import figures
+from torchcaps.eval.drawings import coupling_entropy, dimension_grid, draw
+from torchcaps.eval.report import markup
+from torchcaps.eval.report.measured import MeasuredRun
+from torchcaps.models import CapsNet
+
+__all__ = ["Section", "run_sections"]
+
+MOST_MISTAKES = 24
+ENTROPY_PICTURES = 100
+PAIRS_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page; ``drawings`` are its figures by name, for those who want them as PNG."""
+
+    slug: str
+    title: str
+    note: str
+    body: str
+    drawings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def run_sections(measured: MeasuredRun) -> Iterator[Section]:
+    """Every section that this run has material for, in the order of the page."""
+    yield _curves(measured)
+    yield _confusion(measured)
+    yield _mistakes(measured)
+    if measured.drawing_model is not None:
+        if measured.examples.pairs is not None:
+            yield _pairs(measured, measured.drawing_model)
+        else:
+            yield _reconstructions(measured, measured.drawing_model)
+        yield _dimensions(measured, measured.drawing_model)
+    yield _confidence(measured)
+
+
+def _drawn(measured: MeasuredRun, name: str, drawing: Any, description: str, caption: str) -> str:
+    return markup.figure(figures.to_svg(drawing, f"{measured.slug}-{name}", description), caption)
+
+
+def _curves(measured: MeasuredRun) -> Section:
+    lines = measured.run.training_lines
+    losses = {
+        name: [(line["step"], line[name]) for line in lines if isinstance(line.get(name), int | float)]
+        for name in ("loss", "margin", "reconstruction")
+    }
+    records = {"training batches": lines, "held out": measured.run.validation_lines}
+    errors = {
+        name: [(line["step"], 100 * line["error"]) for line in rows if isinstance(line.get("error"), int | float)]
+        for name, rows in records.items()
+    }
+    errors = {name: points for name, points in errors.items() if points}
+    losses = {name: points for name, points in losses.items() if points}
+    note = "Loss as it was minimised, and the error on the batches trained on and on examples held out of training."
+    if not losses and not errors:
+        return Section("curves", "Training", "This model came without a record of its training.", "")
+    drawing = figures.curves_figure(losses, errors)
+    last = ", ".join(f"{name} {points[-1][1]:.4g}" for name, points in losses.items())
+    body = _drawn(measured, "curves", drawing, f"Curves of the training. Last values: {last}.", f"Last values: {last}.")
+    return Section("curves", "Training", note, body, {"curves": drawing})
+
+
+def _confusion(measured: MeasuredRun) -> Section:
+    confusion, classes = measured.result.confusion, measured.examples.classes
+    drawing = figures.confusion_figure(confusion, classes)
+    off = confusion.clone().fill_diagonal_(0)
+    worst = [
+        f"{classes[place // len(classes)]} taken for {classes[place % len(classes)]} ({count:.4g})"
+        for count, place in zip(*(part.tolist() for part in off.flatten().sort(descending=True)), strict=True)
+        if count > 0
+    ]
+    most = f"Most frequent: {', '.join(worst[:3])}." if worst else "No class was taken for another."
+    body = _drawn(measured, "confusion", drawing, f"Confusion matrix. {most}", most)
+    note = "Rows are the truth, columns what the model named. Blue is right, vermilion is wrong."
+    if measured.result.is_multi_label:
+        note += " A digit that was missed counts for the digit named in its place."
+    return Section("confusion", "Which classes are confused", note, body, {"confusion": drawing})
+
+
+def _mistakes(measured: MeasuredRun) -> Section:
+    result = measured.result
+    wrong = result.wrong()
+    shown = wrong[:MOST_MISTAKES]
+    if not len(shown):
+        return Section("mistakes", "Mistakes", f"None: all {len(result):,} examples are right.", "")
+    items = []
+    for position, image in zip(shown.tolist(), measured.examples.images(shown), strict=True):
+        truth, named = result.truth[position], result.named[position]
+        true_name, said = measured.class_names(truth), measured.class_names(named)
+        bars = markup.length_bars(result.scores[position], measured.examples.classes, truth, named)
+        picture = markup.picture(image, f"Example {position}: a {true_name} that was taken for {said}")
+        caption = f"<figcaption>{markup.escape(true_name)} → <strong>{markup.escape(said)}</strong></figcaption>"
+        items.append(f"<li><figure>{picture}{caption}{bars}</figure></li>")
+    note = (
+        f"{len(wrong):,} of {len(result):,} are wrong"
+        + (f"; the {len(shown)} most confident ones are shown" if len(shown) < len(wrong) else "")
+        + ". True class → class named; the bars are the lengths of all capsules, "
+        "the true class in blue, the one named in vermilion."
+    )
+    return Section("mistakes", "Worst mistakes", note, f'<ul class="mistakes">{"".join(items)}</ul>')
+
+
+def _reconstructions(measured: MeasuredRun, model: CapsNet) -> Section:
+    positions = measured.examples.one_of_each_class()
+    images = measured.examples.images(positions)
+    named = measured.result.scores[positions].argmax(dim=1)
+    names = [measured.examples.classes[j] for j in named.tolist()]
+    drawing = figures.reconstruction_figure(images, draw(model, images, named), names)
+    error = measured.result.mean_reconstruction_error
+    caption = f"Mean sum of squared pixel differences over all {len(measured.result):,} examples: {error:.2f}."
+    description = f"Inputs, reconstructions and differences for the classes {', '.join(names)}."
+    body = _drawn(measured, "reconstructions", drawing, description, caption)
+    note = (
+        "The first test example of each class, drawn again from the vector of its longest capsule alone. In the "
+        "difference, vermilion is drawn too bright and blue too dark."
+    )
+    return Section("reconstructions", "Reconstructions", note, body, {"reconstructions": drawing})
+
+
+def _pairs(measured: MeasuredRun, model: CapsNet) -> Section:
+    """Fig. 5: right pairs, then wrong ones drawn from their labels and from what was named."""
+    result, examples = measured.result, measured.examples
+    right, wrong = measured.right[:PAIRS_SHOWN], result.wrong()[: PAIRS_SHOWN // 2]
+    positions = torch.cat((right, wrong, wrong))
+    labels, named = examples.labels(positions), result.scores[positions].topk(2, dim=1).indices
+    capsules = torch.cat((labels[: len(right) + len(wrong)], named[len(right) + len(wrong) :]))
+    images = examples.images(positions)
+    drawn = torch.stack([draw(model, images, capsules[:, place]) for place in range(2)], dim=1)
+    captions = [
+        (_both(examples.classes, a), _both(examples.classes, b), _both(examples.classes, c))
+        for a, b, c in zip(labels.tolist(), capsules.tolist(), named.tolist(), strict=True)
+    ]
+    drawing = figures.pairs_figure(images, drawn, captions)
+    error = result.mean_reconstruction_error
+    caption = f"Mean sum of squared pixel differences of a digit over all {len(result):,} pairs: {error:.2f}."
+    spoken = "; ".join(f"labels {a}, drawn from {b}, named {c}" for a, b, c in captions)
+    body = _drawn(measured, "pairs", drawing, f"Pairs of digits and their reconstructions: {spoken}.", caption)
+    note = (
+        "Each digit drawn from its own capsule. L: true labels. R: capsules that were drawn. P: classes the model "
+        f"named. The first {len(right)} are right; the last {2 * len(wrong)} are {len(wrong)} wrong pairs, drawn from "
+        "their labels and then from what was named."
+    )
+    return Section("pairs", "Two digits told apart", note, body, {"pairs": drawing})
+
+
+def _dimensions(measured: MeasuredRun, model: CapsNet) -> Section:
+    J = len(measured.examples.classes)
+    right = measured.right
+    chosen = min(5, J - 1)
+    candidates = right[measured.result.truth[right, chosen]] if len(right) else right
+    position = int(candidates[0]) if len(candidates) else int(measured.result.truth[:, chosen].nonzero()[0, 0])
+    image = measured.examples.images(torch.tensor([position]))[0]
+    name = measured.examples.classes[chosen]
+    drawing = figures.dimension_figure(dimension_grid(model, image, chosen), name)
+    body = _drawn(
+        measured,
+        "dimensions",
+        drawing,
+        f"Grid of pictures: the dimensions of the capsule of class {name}, each moved from −0.25 to 0.25.",
+        f"Test example {position}. Other classes: torchcaps tweak RUN --class NAME --out grid.png",
+    )
+    note = (
+        "One dimension of the vector is moved at a time, the others stay; what changes in a row is what it stands for."
+    )
+    return Section("dimensions", "What the dimensions mean", note, body, {"dimensions": drawing})
+
+
+def _confidence(measured: MeasuredRun) -> Section:
+    calibration = measured.result.calibration
+    drawing = figures.calibration_figure(calibration)
+    expected = f"Expected calibration error {calibration.expected_error:.3f} over 15 bins of equal width."
+    description = f"Reliability diagram. {expected}"
+    drawings = {"calibration": drawing}
+    body = _drawn(measured, "calibration", drawing, description, expected)
+    note = "Is the length of a capsule the chance that it is right? The margin loss asks for 0.9 and no more."
+    if isinstance(measured.model, CapsNet):
+        positions = torch.arange(min(ENTROPY_PICTURES, len(measured.examples)))
+        entropy = coupling_entropy(measured.model, measured.examples.images(positions))
+        means = ", ".join(f"{value:.3f}" for value in entropy.mean(dim=1).tolist())
+        drawings["entropy"] = figures.entropy_figure(entropy, measured.model.num_classes)
+        caption = f"Mean entropy of the coupling coefficients after each iteration, {len(positions)} pictures: {means}."
+        body += _drawn(measured, "entropy", drawings["entropy"], caption, caption)
+        note += " On the right: how far the routing has decided; lower is more decided."
+    return Section("confidence", "Confidence and routing", note, f'<div class="pair">{body}</div>', drawings)
+
+
+def _both(classes: tuple[str, ...], pair: list[int]) -> str:
+    return ", ".join(classes[j] for j in pair)

@@ -1,0 +1,177 @@
+"""Open what a training left behind: a run folder, one of its checkpoints, or a model folder alone."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torchcaps.errors import TorchcapsError
+from torchcaps.models import Model, from_pretrained
+
+__all__ = ["Run", "load_model", "open_run"]
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model and what is known about how it came to be; everything but the model may be missing.
+
+    Attributes:
+        folder: as the user named it.
+        model_folder: holds ``config.json`` and ``model.safetensors``; a hub name where no folder is.
+        recipe: the resolved recipe. facts: versions, device, seed, data. lines: ``metrics.jsonl`` in order.
+    """
+
+    folder: Path
+    model_folder: str
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    lines: tuple[Line, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.folder.resolve().name
+
+    @property
+    def seed(self) -> int | None:
+        seed = self.facts.get("seed", self.recipe.get("seed"))
+        return seed if isinstance(seed, int) else None
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """Names of the classes, as the data set had them when the run began."""
+        data = self.facts.get("data")
+        classes = data.get("classes") if isinstance(data, Mapping) else None
+        return tuple(map(str, classes)) if isinstance(classes, list) else None
+
+    @property
+    def training_lines(self) -> list[Line]:
+        """Records of training, in the order of the steps: ``loss``, ``error`` (a share) and so on."""
+        return _by_step([line for line in self.lines if line.get("kind") == "train" and "loss" in line])
+
+    @property
+    def validation_lines(self) -> list[Line]:
+        """Records of the held-out error, a share."""
+        return _by_step([line for line in self.lines if line.get("kind") == "validation" and "error" in line])
+
+
+def open_run(path: str | Path) -> Run:
+    """Find the model under a path and read what lies beside it.
+
+    A run folder gives its ``final`` model, or the newest checkpoint while there is none. A checkpoint or ``final`` of a
+    run brings the run's recipe and metrics with it. A name such as ``owner/name`` is looked up on the hub.
+    """
+    folder = Path(path).expanduser()
+    if folder.is_file():
+        raise TorchcapsError(f"{folder} is a file; give the folder that holds config.json and model.safetensors")
+    if not folder.is_dir():
+        if str(path).count("/") == 1 and not folder.is_absolute() and not folder.parent.is_dir():
+            return Run(Path(str(path)), str(path))
+        raise TorchcapsError(
+            f"there is no folder {folder}; give a run folder of `torchcaps train`, a folder that save_pretrained wrote "
+            "or a hub name such as owner/name"
+        )
+    model_folder = _model_folder(folder)
+    home = next((place for place in (folder, folder.parent, folder.parent.parent) if _is_run(place)), folder)
+    return Run(
+        folder,
+        str(model_folder),
+        recipe=_read_toml(home / "recipe.toml"),
+        facts=_read_json(home / "environment.json"),
+        lines=_read_lines(home / "metrics.jsonl"),
+    )
+
+
+def load_model(run: Run | str | Path) -> Model:
+    """The network of a run, in evaluation mode; every way in which its files can be wrong is an error in words."""
+    where = (run if isinstance(run, Run) else open_run(run)).model_folder
+    weights = Path(where) / "model.safetensors"
+    if Path(where).is_dir() and not weights.is_file():
+        raise TorchcapsError(f"{where} has no model.safetensors; the model was not saved completely, or was moved")
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # the hub library announces itself, also into --json
+            model = from_pretrained(where, strict=True)
+    except TorchcapsError:
+        raise
+    except OSError as error:
+        raise TorchcapsError(f"{where} cannot be loaded: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise TorchcapsError(f"{where}/config.json does not describe a network that can be built: {error}") from error
+    except RuntimeError as error:
+        raise TorchcapsError(
+            f"the weights in {weights} belong to another network than config.json describes: {_first_lines(error)}"
+        ) from error
+    except Exception as error:  # safetensors raises a type of its own on damaged bytes
+        raise TorchcapsError(
+            f"{weights} is damaged or cut short ({error}); copy it again, or take another checkpoint of the run"
+        ) from error
+    return model.eval()
+
+
+def _model_folder(folder: Path) -> Path:
+    if (folder / "config.json").is_file():
+        return folder
+    if (folder / "final" / "config.json").is_file():
+        return folder / "final"
+    checkpoints = sorted(file.parent for file in folder.glob("checkpoints/step-*/config.json"))
+    if checkpoints:
+        return checkpoints[-1]
+    raise TorchcapsError(
+        f"{folder} holds no model: expected config.json and model.safetensors in it, in {folder.name}/final or in "
+        f"{folder.name}/checkpoints/step-*; give the folder of a run that has saved at least once"
+    )
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "recipe.toml").is_file() or (folder / "metrics.jsonl").is_file()
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    text = _read_text(file)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise TorchcapsError(f"{file} is damaged: {error}") from error
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    text = _read_text(file)
+    try:
+        facts = json.loads(text or "{}")
+    except ValueError as error:
+        raise TorchcapsError(f"{file} is damaged: {error}") from error
+    return facts if isinstance(facts, dict) else {}
+
+
+def _read_lines(file: Path) -> tuple[Line, ...]:
+    """Lines that are whole; a run that is writing, or was killed, may leave half a line at the end."""
+    lines = []
+    for text in _read_text(file).splitlines():
+        with contextlib.suppress(ValueError):
+            line = json.loads(text)
+            if isinstance(line, dict):
+                lines.append(line)
+    return tuple(lines)
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise TorchcapsError(f"{file} cannot be read: {error}") from error
+
+
+def _by_step(lines: list[Line]) -> list[Line]:
+    latest = {line["step"]: line for line in lines if isinstance(line.get("step"), int)}
+    return [latest[step] for step in sorted(latest)]
+
+
+def _first_lines(error: Exception, count: int = 3) -> str:
+    return " ".join(line.strip() for line in str(error).splitlines()[:count])
