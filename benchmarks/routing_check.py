@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Callable, Iterator
+import multiprocessing
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from torch import Tensor
 from benchmarks.gpu_timing import append_rows, device_line
 from torchcaps import ops
 
-__all__ = ["Case", "grid", "run_case", "worst"]
+__all__ = ["Case", "grid", "run_case", "run_grid"]
 
 MOST = 2.0  # times the error of plain PyTorch
 
@@ -47,8 +48,8 @@ class Case:
 def grid() -> Iterator[Case]:
     """Every combination of the odd sizes, then every switch at one of them."""
     sizes = itertools.product((1, 63, 500, 1152, 3200), (1, 10, 37), (4, 16, 24), (6, 8, 32), (1, 3, 5))
-    for number, (I, J, D, P, R) in enumerate(sizes):
-        yield Case(I, J, D, P, R, precision=("bf16", "fp32", "tf32")[number % 3])
+    for I, J, D, P, R in sizes:
+        yield from (Case(I, J, D, P, R, precision=precision) for precision in ("bf16", "tf32", "fp32"))
     for precision in PRECISIONS:
         for shared, leaky, bias, gradient in itertools.product(
             (False, True), (False, True), (False, True), ("all", "last")
@@ -68,8 +69,8 @@ def run_case(case: Case, device: torch.device, seed: int) -> list[tuple[str, flo
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, device=device, generator=generator)
 
-    # Sums of a few units in length: neither in the linear part of the squash nor beyond its shoulder.
-    std = min(2.0, 3 * case.J / (case.I * case.P) ** 0.5)
+    # Votes of length 1.5: logits of a few units, so that the coefficients differ but the routing is not chaotic.
+    std = 1.5 / (case.D * case.P) ** 0.5
     shape = (case.J, case.D, case.P) if case.shared else (case.I, case.J, case.D, case.P)
     inputs = [normal(case.B, case.I, case.P), std * normal(*shape)]
     if case.bias:
@@ -85,12 +86,25 @@ def run_case(case: Case, device: torch.device, seed: int) -> list[tuple[str, flo
 
     exact = results(torch.float64, "eager")
     torch.set_float32_matmul_precision("high" if case.precision == "tf32" else "highest")
-    plain = results(dtype, "eager")
     with poisoned_memory():
         fused = results(dtype, "triton")
+    plain = [results(dtype, "eager")]
+    if case.precision == "tf32":
+        # cuBLAS takes tf32 only for the shapes it likes; this is the least that tf32 costs in every shape.
+        inputs = [round_to_tf32(x) for x in inputs]
+        plain.append(results(dtype, "eager"))
     torch.set_float32_matmul_precision("highest")
-    names = ("capsules", "grad u", "grad weight", "grad bias")
-    return [(name, error(a, e), error(b, e)) for name, a, b, e in zip(names, fused, plain, exact, strict=False)]
+    names = ("capsules", "grad u", "grad weight", "grad bias")[: len(exact)]
+    return [
+        (name, error(fused[place], exact[place]), max(error(one[place], exact[place]) for one in plain))
+        for place, name in enumerate(names)
+    ]
+
+
+def round_to_tf32(x: Tensor) -> Tensor:
+    """The nearest number with 10 bits behind the point."""
+    bits = x.view(torch.int32)
+    return ((bits + 0x0FFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
 
 
 def error(x: Tensor, exact: Tensor) -> float:
@@ -111,36 +125,43 @@ class poisoned_memory:  # noqa: N801  (reads as a word at the call)
 
 
 def allowed(plain: float, dtype: torch.dtype) -> float:
-    """Twice the error of plain PyTorch; where that is exact by luck (one child, one parent), one rounding."""
-    return MOST * max(plain, torch.finfo(dtype).eps / 2)
+    """Twice the error of plain PyTorch; where that is less than one rounding (one child, one parent), of a rounding."""
+    return MOST * max(plain, torch.finfo(dtype).eps / 4)
 
 
-def worst(
-    cases: list[Case], device: torch.device, report: Callable[[dict[str, object]], None] = lambda row: None
-) -> list[str]:
-    """Run all cases; the failures in words."""
-    failures = []
-    for seed, case in enumerate(cases):
-        for name, fused, plain in run_case(case, device, seed):
-            limit = allowed(plain, PRECISIONS[case.precision])
-            ok = fused <= limit  # false for NaN
-            report({**asdict(case), "tensor": name, "fused": fused, "plain": plain, "ok": ok})
-            if not ok:
-                failures.append(f"{case} {name}: {fused:.2e} against {plain:.2e} of plain PyTorch")
-    return failures
+def rows_of(numbered: tuple[int, Case]) -> list[dict[str, object]]:
+    """One row a tensor of a case, whose number is the seed."""
+    seed, case = numbered
+    rows: list[dict[str, object]] = []
+    for name, fused, plain in run_case(case, torch.device("cuda"), seed):
+        ok = fused <= allowed(plain, PRECISIONS[case.precision])  # false for NaN
+        rows.append({**asdict(case), "tensor": name, "fused": fused, "plain": plain, "ok": ok})
+    return rows
+
+
+def run_grid(cases: list[Case], processes: int) -> list[dict[str, object]]:
+    """All rows; most of the time goes into compiling, which several processes share."""
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        return [row for rows in pool.imap(rows_of, enumerate(cases), chunksize=2) for row in rows]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--every", type=int, default=1, help="take every n-th case only")
+    parser.add_argument("--processes", type=int, default=14)
     options = parser.parse_args()
-    rows: list[dict[str, object]] = []
     cases = list(grid())[:: options.every]
-    failures = worst(cases, torch.device("cuda"), rows.append)
+    rows = run_grid(cases, options.processes)
+    failures = [row for row in rows if not row["ok"]]
     if options.csv:
         append_rows(options.csv, [{**row, **device_line()} for row in rows])
-    print("\n".join(failures[:40]))
+    for row in failures[:40]:
+        print(
+            " ".join(
+                f"{key} {value:.2e}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
+            )
+        )
     for precision in PRECISIONS:
         for name in ("capsules", "grad u", "grad weight", "grad bias"):
             chosen = [row for row in rows if row["precision"] == precision and row["tensor"] == name]

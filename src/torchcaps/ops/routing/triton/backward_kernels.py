@@ -17,6 +17,7 @@ from torchcaps.ops.routing.triton.pieces import (
     add_dimensions,
     examples,
     load_children,
+    load_normaliser,
     load_parent,
     load_weight,
     lower_columns,
@@ -35,7 +36,7 @@ def child_gradient_kernel(
     weight,
     agreed,  # [B, J, D] float32, V; not read when UNIFORM
     grad_sums,  # [B, J, D] float32, g
-    normaliser,  # [B, I] float32; not read when UNIFORM
+    normaliser,  # [B, 2, I] float32, as the forward pass left it; not read when UNIFORM
     mean,  # [B, I] float32, written when LOGITS: Σ_j c_ij a_ij
     before,  # [B, I, P] float32, the gradient from later iterations; read when ACCUMULATE
     grad_u,  # [B, I, P], written; may be the same memory as ``before``
@@ -67,7 +68,7 @@ def child_gradient_kernel(
     gradient = tl.zeros((BT, TI * PP), tl.float32)
     if not UNIFORM:
         children = tl.load(u + u_offsets, mask=u_inside, other=0).to(tl.float32)
-        denominator = tl.load(normaliser + offsets, mask=inside, other=0)
+        highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI)
         pull = tl.zeros((BT, TI * PP), tl.float32)  # Σ_j c_ij W_ijᵀ V_j
         mean_so_far = tl.zeros((BT, TI), tl.float32)
     for j in range(J):
@@ -77,7 +78,7 @@ def child_gradient_kernel(
             gradient += seen_gradient
         else:
             seen = project(load_parent(agreed, b, b_inside, j, J, D, DP), w, PRECISION, SPLIT)
-            coupling = tl.exp(add_dimensions(seen * children, BT, TI, PP) - denominator)
+            coupling = factor * tl.exp(add_dimensions(seen * children, BT, TI, PP) - highest)
             c = repeat_over_dimensions(coupling, BT, TI, PP)
             if LOGITS:
                 a = add_dimensions(seen_gradient * children, BT, TI, PP)
@@ -144,13 +145,14 @@ def weight_gradient_kernel(
             else:
                 children = children.to(tl.float32)
                 parent = load_parent(agreed, b, b_inside, j, J, D, DP)
-                offsets, inside = per_child(b, b_inside, tile, I, TI)
+                highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI)
                 logit = add_dimensions(project(parent, w, PRECISION, SPLIT) * children, BT, TI, PP)
-                coupling = tl.exp(logit - tl.load(normaliser + offsets, mask=inside, other=0))
+                coupling = factor * tl.exp(logit - highest)
                 scaled = (repeat_over_dimensions(coupling, BT, TI, PP) * children).to(COMPUTE)
             gradient = tl.dot(tl.trans(scaled), g.to(COMPUTE), gradient, input_precision=PRECISION)
             if LOGITS:
                 a = add_dimensions(project(g, w, PRECISION, False) * children, BT, TI, PP)
+                offsets, inside = per_child(b, b_inside, tile, I, TI)
                 grad_logit = coupling * (a - tl.load(mean + offsets, mask=inside, other=0))
                 scaled = (repeat_over_dimensions(grad_logit, BT, TI, PP) * children).to(COMPUTE)
                 gradient = tl.dot(tl.trans(scaled), parent.to(COMPUTE), gradient, input_precision=PRECISION)

@@ -16,10 +16,10 @@ from torchcaps.ops.routing.triton.pieces import (
     add_dimensions,
     examples,
     load_children,
+    load_normaliser,
     load_parent,
     load_weight,
     lower_columns,
-    per_child,
     project,
     repeat_over_dimensions,
 )
@@ -32,7 +32,7 @@ def normaliser_kernel(
     u,  # [B, I, P]
     weight,  # [I, J, D, P], or [J, D, P] when SHARED
     agreed,  # [B, J, D] float32, the sum V of the outputs so far
-    normaliser,  # [B, I] float32, written: ln Σ_j exp b_ij
+    normaliser,  # [B, 2, I] float32, written: m_i = max_j b_ij and 1 / Σ_j exp(b_ij − m_i)
     B,
     I,
     J,
@@ -68,8 +68,12 @@ def normaliser_kernel(
         ratio = tl.exp(-tl.abs(ahead))
         total = tl.where(ahead > 0, total * ratio + 1.0, total + ratio)
         highest = tl.maximum(highest, logit)
-    offsets, inside = per_child(b, b_inside, tile, I, TI)
-    tl.store(normaliser + offsets, highest + tl.log(total), mask=inside)
+    # Two numbers and not one logarithm: its rounding would scale all coefficients of a child.
+    i = tile * TI + tl.arange(0, TI)
+    places = normaliser + (b[:, None] * (2 * I) + i[None, :])
+    inside = b_inside[:, None] & (i < I)[None, :]
+    tl.store(places, highest, mask=inside)
+    tl.store(places + I, 1.0 / total, mask=inside)
 
 
 @triton.jit
@@ -77,7 +81,7 @@ def weighted_sum_kernel(
     u,
     weight,
     agreed,  # not read when UNIFORM
-    normaliser,  # not read when UNIFORM
+    normaliser,  # [B, 2, I] float32; not read when UNIFORM
     partial_sums,  # [slots, B, J, D] float32, written: Σ over the children of a slot of c_ij û_ij
     B,
     I,
@@ -112,8 +116,8 @@ def weighted_sum_kernel(
         else:
             children = children.to(tl.float32)
             logit = add_dimensions(project(parent, w, PRECISION, SPLIT) * children, BT, TI, PP)
-            offsets, inside = per_child(b, b_inside, tile, I, TI)
-            coupling = tl.exp(logit - tl.load(normaliser + offsets, mask=inside, other=0))
+            highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI)
+            coupling = factor * tl.exp(logit - highest)
             scaled = (repeat_over_dimensions(coupling, BT, TI, PP) * children).to(COMPUTE)
         sums = tl.dot(scaled, tl.trans(w), sums, input_precision=PRECISION)
     d = tl.arange(0, DP)

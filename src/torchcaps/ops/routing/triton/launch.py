@@ -29,7 +29,7 @@ class Saved(NamedTuple):
 
     sums: Tensor  # [R, B, J, D] float32
     agreed: Tensor  # [R−1, B, J, D] float32, sums of the outputs of iterations 1 … r
-    normalisers: Tensor  # [R−1, B, I] float32, of iterations 2 … R
+    normalisers: Tensor  # [R−1, B, 2, I] float32, of iterations 2 … R
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def route(
     saved = Saved(
         torch.empty(iterations, B, J, D, **scratch),
         torch.empty(iterations - 1, B, J, D, **scratch),
-        torch.empty(iterations - 1, B, I, **scratch),
+        torch.empty(iterations - 1, B, 2, I, **scratch),
     )
     if B == 0:
         return capsules, saved

@@ -19,7 +19,9 @@ def capsule_linear(u: Tensor, weight: Tensor, bias: Tensor | None, options: Rout
     float32 products are exact unless ``torch.set_float32_matmul_precision`` allows tf32. The result is the same
     from run to run: every sum is taken in a fixed order, by one program, without atomic operations.
     """
-    capsules, *_ = _route(u, weight, bias, options.iterations, options.leaky, options.gradient == "all")
+    alone = weight.shape[-3] == 1 and not options.leaky  # a single parent gets every vote in every iteration
+    iterations = 1 if alone else options.iterations
+    capsules, *_ = _route(u, weight, bias, iterations, options.leaky, options.gradient == "all")
     return capsules
 
 
@@ -50,7 +52,7 @@ def _route_shapes(
         u.new_empty(B, J, D),
         u.new_empty(iterations, B, J, D, dtype=torch.float32),
         u.new_empty(iterations - 1, B, J, D, dtype=torch.float32),
-        u.new_empty(iterations - 1, B, I, dtype=torch.float32),
+        u.new_empty(iterations - 1, B, 2, I, dtype=torch.float32),
     )
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "add_dimensions",
     "examples",
     "load_children",
+    "load_normaliser",
     "load_parent",
     "load_weight",
     "lower_columns",
@@ -50,6 +51,15 @@ def per_child(b, b_inside, tile, I, TI: tl.constexpr):
     """Offsets and mask of one number for each example and lower capsule, ``[BT, TI]``."""
     i = tile * TI + tl.arange(0, TI)
     return b[:, None] * I + i[None, :], b_inside[:, None] & (i < I)[None, :]
+
+
+@triton.jit
+def load_normaliser(normaliser, b, b_inside, tile, I, TI: tl.constexpr):
+    """Maximum of the logits and reciprocal sum of their exponentials, ``[BT, TI]`` each, from ``[B, 2, I]``."""
+    i = tile * TI + tl.arange(0, TI)
+    places = normaliser + (b[:, None] * (2 * I) + i[None, :])
+    inside = b_inside[:, None] & (i < I)[None, :]
+    return tl.load(places, mask=inside, other=0), tl.load(places + I, mask=inside, other=0)
 
 
 @triton.jit
