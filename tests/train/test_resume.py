@@ -7,12 +7,12 @@ import signal
 
 import pytest
 
-from training_runs import losses, records, same_weights, tiny_recipe, weights
 from torchcaps import from_pretrained
 from torchcaps.train import Recipe, fit, load_recipe
 from torchcaps.train.interrupt import TrainingInterruptedError
 from torchcaps.train.run_folder import RunFolderError
 from torchcaps.train.step import TrainingStep
+from training_runs import losses, records, same_weights, tiny_recipe, weights
 
 OPTIONS = {"device": "cpu", "progress": False}
 SMALL_CNN = ["model.name=small-cnn", "model.channels=4", "model.hidden=16", "data.drop_last=false"]
@@ -102,7 +102,7 @@ def test_another_recipe_is_refused(tmp_path):
     fit(tiny_recipe("training.steps=1"), run_dir=tmp_path, **OPTIONS)
     with pytest.raises(RunFolderError, match=r"optimizer\.lr, seed differ"):
         fit(tiny_recipe("optimizer.lr=0.5", "seed=3"), run_dir=tmp_path, resume=True, **OPTIONS)
-    with pytest.raises(RunFolderError, match="already holds a run. Add --resume"):
+    with pytest.raises(RunFolderError, match="already holds a run"):
         fit(tiny_recipe(), run_dir=tmp_path, **OPTIONS)
     with pytest.raises(RunFolderError, match="holds no run to resume"):
         fit(tiny_recipe(), run_dir=tmp_path / "nothing", resume=True, **OPTIONS)

@@ -1,0 +1,112 @@
+"""Kill −9 at random moments, SIGTERM, and two processes: real processes, as a user starts them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from training_runs import TINY, losses, same_weights, train_tiny, weights
+
+QUICK = ("training.steps=60", "log.checkpoint_every=4", "log.every=5", "log.tensorboard=off")
+# Each run is a process of its own that can be killed; forked from one that has imported torch already.
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["torchcaps.train"])
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "torchcaps.cli.app", "train", "demo", "--device", "cpu", "-q", *TINY, *arguments]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def run(folder: Path, resume: bool) -> None:
+    torch.set_num_threads(1)
+    train_tiny(folder, *QUICK, resume=resume)
+
+
+def start(folder: Path) -> multiprocessing.process.BaseProcess:
+    process = processes.Process(target=run, args=(folder, (folder / "recipe.toml").exists()))
+    process.start()
+    return process
+
+
+def wait_for_steps(folder: Path, alive: Callable[[], bool]) -> None:
+    """Return when the log has grown: the run is in its loop."""
+    file = folder / "metrics.jsonl"
+    size = file.stat().st_size if file.exists() else 0
+    deadline = time.monotonic() + 60
+    while alive() and time.monotonic() < deadline:
+        if file.exists() and file.stat().st_size > size:
+            return
+        time.sleep(0.005)
+
+
+def killed_and_resumed(folder: Path, kills: int, seed: int) -> int:
+    """Start, kill −9 in the loop, resume, again and again; how many kills hit a running process."""
+    moments, hits = random.Random(seed), 0
+    for _ in range(kills):
+        process = start(folder)
+        wait_for_steps(folder, process.is_alive)
+        time.sleep(moments.uniform(0, 0.15))
+        process.kill()
+        process.join()
+        hits += process.exitcode == -signal.SIGKILL
+    last = start(folder)
+    last.join()
+    assert last.exitcode == 0
+    return hits
+
+
+def test_killed_at_random_moments_and_resumed_equals_uninterrupted(tmp_path):
+    whole = start(tmp_path / "whole")
+    whole.join()
+    assert whole.exitcode == 0
+    hits = killed_and_resumed(tmp_path / "killed", kills=3, seed=0)
+    assert hits >= 2  # a machine in a hurry may finish the run before the third
+    assert same_weights(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
+    assert losses(tmp_path / "whole") == losses(tmp_path / "killed")
+    assert not list((tmp_path / "killed").rglob(".saving-*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_exits_with_130_in_under_five_seconds(number, tmp_path):
+    endless = command("training.steps=100000", "log.checkpoint_every=100000", "--run-dir", str(tmp_path / "run"))
+    process = subprocess.Popen(endless, env=environment(), stderr=subprocess.PIPE, text=True)
+    wait_for_steps(tmp_path / "run", lambda: process.poll() is None)
+    sent = time.monotonic()
+    process.send_signal(number)
+    _, messages = process.communicate(timeout=20)
+    assert time.monotonic() - sent < 5
+    assert process.returncode == 130
+    assert "saved. Go on with the same command and --resume" in messages
+    assert "Traceback" not in messages
+    assert (tmp_path / "run" / "checkpoints" / "last" / "model.safetensors").is_file()
+
+
+def test_two_processes_have_the_losses_of_one(tmp_path):
+    changes = ["training.steps=20", "data.validation=0.1"]
+    train_tiny(tmp_path / "one", *changes)
+    program = command(*changes, "--run-dir", str(tmp_path / "two"))
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *program[1:]]
+    two = subprocess.run(torchrun, env=environment(), capture_output=True, text=True, timeout=120)
+    assert two.returncode == 0, two.stderr
+    assert two.stdout.count("run folder:") == 1
+    assert len(losses(tmp_path / "two")) == 20
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
+    difference = max(
+        float((mine - theirs).abs().max())
+        for mine, theirs in zip(weights(tmp_path / "one").values(), weights(tmp_path / "two").values(), strict=True)
+    )
+    assert difference < 1e-4
