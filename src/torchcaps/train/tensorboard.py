@@ -82,9 +82,12 @@ class TensorBoardLog:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the tracer warns about checks of shapes
-                self._writer.add_graph(_Scores(model), images[:1])
-        except Exception as error:
-            warnings.warn(f"TensorBoard shows no graph of this model: {error}", stacklevel=2)
+                # A second trace to compare with would number its nodes otherwise, and fail for that.
+                traced = torch.jit.trace(_Scores(model), images[:1], check_trace=False)
+                self._writer.add_graph(traced, images[:1])
+        except Exception as error:  # a network of someone's own may do what no tracer follows
+            first_line = str(error).strip().partition("\n")[0]
+            warnings.warn(f"TensorBoard shows no graph of this model: {first_line}", stacklevel=2)
         finally:
             model.train(was_training)
 

@@ -1,0 +1,65 @@
+"""On a GPU: the captured and compiled step takes the steps of the plain one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from torchcaps.train import fit
+from torchcaps.train.capture import wants_compile
+from torchcaps.train.recipe import TrainingSection
+from training_runs import losses, records, tiny_recipe
+
+gpu = pytest.mark.gpu
+
+
+def run(folder, *changes):
+    recipe = tiny_recipe("training.steps=12", "training.precision=fp32", "optimizer.clip_norm=0.1", *changes)
+    return fit(recipe, run_dir=folder, device="cuda", progress=False).folder
+
+
+@gpu
+def test_a_captured_run_has_the_losses_of_a_plain_one(tmp_path):
+    plain = run(tmp_path / "plain", "training.capture=off", "training.compile=off")
+    captured = run(tmp_path / "captured", "training.capture=on", "training.compile=off")
+    assert records(captured)[-1]["mode"] == "eager in a CUDA graph"
+    assert records(plain)[-1]["mode"] == "eager"
+    assert losses(captured) == pytest.approx(losses(plain), rel=1e-4)
+
+
+@gpu
+def test_a_compiled_and_captured_run_has_the_losses_of_a_plain_one(tmp_path):
+    plain = run(tmp_path / "plain", "training.capture=off", "training.compile=off")
+    compiled = run(tmp_path / "compiled", "training.capture=on", "training.compile=on")
+    assert records(compiled)[-1]["mode"] == "compiled in a CUDA graph"
+    assert losses(compiled) == pytest.approx(losses(plain), rel=1e-3)
+
+
+@gpu
+def test_captured_pairs_cross_the_end_of_an_epoch(tmp_path):
+    changes = ("data.task=multimnist", "data.augment=[]", "training.batch_size=300")
+    plain = run(tmp_path / "plain", "training.capture=off", "training.compile=off", *changes)
+    captured = run(tmp_path / "captured", "training.compile=off", *changes)
+    assert losses(captured) == pytest.approx(losses(plain), rel=1e-4)
+
+
+@gpu
+def test_a_gpu_trains_like_the_cpu(tmp_path):
+    cpu = fit(tiny_recipe(), run_dir=tmp_path / "cpu", device="cpu", progress=False).folder
+    cuda = fit(tiny_recipe("training.precision=fp32"), run_dir=tmp_path / "gpu", device="cuda", progress=False).folder
+    assert losses(cuda) == pytest.approx(losses(cpu), rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("setting", "device", "steps", "wanted"),
+    [
+        ("auto", "cuda", 10_000, True),
+        ("auto", "cuda", 10, False),
+        ("auto", "cpu", 10_000, False),
+        ("on", "cpu", 1, True),
+        ("off", "cuda", 10_000, False),
+    ],
+)
+def test_when_to_compile(setting, device, steps, wanted):
+    section = TrainingSection(steps=steps, compile=setting)
+    assert wants_compile(section, torch.device(device), steps) is wanted
