@@ -19,6 +19,7 @@ from torch import Tensor
 
 from benchmarks.gpu_timing import append_rows, capture, device_line, microseconds, percentile
 from benchmarks.step_layers import CONVOLUTIONS, PRIMARY_CONVOLUTIONS, ROUTINGS
+from benchmarks.strided_convolution import tune
 from torchcaps import ops
 from torchcaps.models import CapsNet
 
@@ -48,6 +49,8 @@ VARIANTS = [
     Variant("floor, conv1 as GEMM", "none", "gemm"),
     Variant("fused, conv1 as GEMM, conv2 space-to-depth", "triton", "gemm", "space_to_depth"),
     Variant("fused, conv1 as GEMM, conv2 im2col", "triton", "gemm", "im2col"),
+    Variant("fused, conv1 as GEMM, conv2 in Triton", "triton", "gemm", "triton"),
+    Variant("floor, conv1 as GEMM, conv2 in Triton", "none", "gemm", "triton"),
     Variant("fused, max-autotune", "triton", mode="max-autotune-no-cudagraphs"),
 ]
 
@@ -89,6 +92,8 @@ class Step:
 
 
 def measure(variant: Variant, B: int) -> dict[str, float]:
+    if variant.primary == "triton":
+        tune(B, report=True)
     step = Step(variant, B)
     for _ in range(3):
         step()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from benchmarks.strided_convolution import strided_convolution
 from benchmarks.textbook import textbook_capsules
 from torchcaps import ops
 
@@ -61,6 +62,10 @@ def _primary_im2col(features: Tensor, weight: Tensor) -> Tensor:
     return (patches @ matrix.T).view(B, rows, columns, out).permute(0, 3, 1, 2)
 
 
+def _primary_triton(features: Tensor, weight: Tensor) -> Tensor:
+    return strided_convolution(_half(features), _half(weight))
+
+
 def _no_routing(u: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     J, D = bias.shape
     return u.flatten(1)[:, : J * D].reshape(-1, J, D)
@@ -71,7 +76,12 @@ def _with(backend: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 
 CONVOLUTIONS = {"cudnn": _cudnn, "gemm": _first_as_gemm}
-PRIMARY_CONVOLUTIONS = {"cudnn": _primary_cudnn, "space_to_depth": _primary_space_to_depth, "im2col": _primary_im2col}
+PRIMARY_CONVOLUTIONS = {
+    "cudnn": _primary_cudnn,
+    "space_to_depth": _primary_space_to_depth,
+    "im2col": _primary_im2col,
+    "triton": _primary_triton,
+}
 ROUTINGS = {
     "textbook": lambda u, weight, bias: textbook_capsules(u, weight),  # has no bias
     "eager": _with("eager"),

@@ -16,6 +16,7 @@ import triton.language as tl
 from torchcaps.ops.routing.triton.pieces import (
     add_dimensions,
     examples,
+    exponential,
     load_children,
     load_normaliser,
     load_parent,
@@ -78,7 +79,7 @@ def child_gradient_kernel(
             gradient += seen_gradient
         else:
             seen = project(load_parent(agreed, b, b_inside, j, J, D, DP), w, PRECISION, SPLIT)
-            coupling = factor * tl.exp(add_dimensions(seen * children, BT, TI, PP) - highest)
+            coupling = factor * exponential(add_dimensions(seen * children, BT, TI, PP) - highest, PRECISION)
             c = repeat_over_dimensions(coupling, BT, TI, PP)
             if LOGITS:
                 a = add_dimensions(seen_gradient * children, BT, TI, PP)
@@ -147,7 +148,7 @@ def weight_gradient_kernel(
                 parent = load_parent(agreed, b, b_inside, j, J, D, DP)
                 highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI)
                 logit = add_dimensions(project(parent, w, PRECISION, SPLIT) * children, BT, TI, PP)
-                coupling = factor * tl.exp(logit - highest)
+                coupling = factor * exponential(logit - highest, PRECISION)
                 scaled = (repeat_over_dimensions(coupling, BT, TI, PP) * children).to(COMPUTE)
             gradient = tl.dot(tl.trans(scaled), g.to(COMPUTE), gradient, input_precision=PRECISION)
             if LOGITS:

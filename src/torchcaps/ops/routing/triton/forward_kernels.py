@@ -15,6 +15,7 @@ import triton.language as tl
 from torchcaps.ops.routing.triton.pieces import (
     add_dimensions,
     examples,
+    exponential,
     load_children,
     load_normaliser,
     load_parent,
@@ -65,7 +66,7 @@ def normaliser_kernel(
         logit = add_dimensions(seen * children, BT, TI, PP)
         # A running sum relative to the running maximum; one exponential serves both cases.
         ahead = logit - highest
-        ratio = tl.exp(-tl.abs(ahead))
+        ratio = exponential(-tl.abs(ahead), PRECISION)
         total = tl.where(ahead > 0, total * ratio + 1.0, total + ratio)
         highest = tl.maximum(highest, logit)
     # Two numbers and not one logarithm: its rounding would scale all coefficients of a child.
@@ -73,7 +74,7 @@ def normaliser_kernel(
     places = normaliser + (b[:, None] * (2 * I) + i[None, :])
     inside = b_inside[:, None] & (i < I)[None, :]
     tl.store(places, highest, mask=inside)
-    tl.store(places + I, 1.0 / total, mask=inside)
+    tl.store(places + I, tl.div_rn(1.0, total), mask=inside)
 
 
 @triton.jit
@@ -117,7 +118,7 @@ def weighted_sum_kernel(
             children = children.to(tl.float32)
             logit = add_dimensions(project(parent, w, PRECISION, SPLIT) * children, BT, TI, PP)
             highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI)
-            coupling = factor * tl.exp(logit - highest)
+            coupling = factor * exponential(logit - highest, PRECISION)
             scaled = (repeat_over_dimensions(coupling, BT, TI, PP) * children).to(COMPUTE)
         sums = tl.dot(scaled, tl.trans(w), sums, input_precision=PRECISION)
     d = tl.arange(0, DP)

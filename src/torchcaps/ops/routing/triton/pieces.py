@@ -15,6 +15,7 @@ import triton.language as tl
 __all__ = [
     "add_dimensions",
     "examples",
+    "exponential",
     "load_children",
     "load_normaliser",
     "load_parent",
@@ -106,6 +107,18 @@ def project(parent, weight, PRECISION: tl.constexpr, SPLIT: tl.constexpr):
         low = (parent - high.to(tl.float32)).to(weight.dtype)
         seen = tl.dot(low, weight, seen, input_precision=PRECISION)
     return seen
+
+
+@triton.jit
+def exponential(x, PRECISION: tl.constexpr):
+    """``exp x`` for x ≤ 0; the chip's own is off by several roundings of float32, which only exact products notice."""
+    if PRECISION != "ieee":
+        return tl.exp(x)
+    x = tl.maximum(x, -100.0)
+    n = tl.floor(x * 1.4426950408889634 + 0.5)
+    r = (x - n * 0.693359375) + n * 2.12194440e-4  # ln 2 in two parts: the first product is exact
+    tail = 1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720 + r * (1 / 5040))))
+    return tl.exp2(n) * (1.0 + (r + r * r * (0.5 + r * tail)))
 
 
 @triton.jit

@@ -30,10 +30,11 @@ def _add_slots(partial, row, rows, slots, D: tl.constexpr, DP: tl.constexpr, SLO
 @triton.jit
 def _norm_and_hypotenuse(s):
     scale = tl.maximum(tl.max(tl.abs(s), axis=0), 1.0)
-    scaled = s / scale
-    norm = tl.sqrt(tl.sum(scaled * scaled, axis=0)) * scale
+    scaled = tl.div_rn(s, scale + tl.zeros_like(s))
+    norm = tl.sqrt_rn(tl.sum(scaled * scaled, axis=0)) * scale
     larger, smaller = tl.maximum(norm, 1.0), tl.minimum(norm, 1.0)
-    return norm, larger * tl.sqrt(1.0 + (smaller / larger) * (smaller / larger))
+    ratio = tl.div_rn(smaller, larger)
+    return norm, larger * tl.sqrt_rn(1.0 + ratio * ratio)
 
 
 @triton.jit
@@ -65,7 +66,7 @@ def finish_forward_kernel(
         s += tl.load(bias + (row % J) * D + d, mask=inside, other=0).to(tl.float32)
     tl.store(sums + row * D + d, s, mask=inside)
     norm, hypotenuse = _norm_and_hypotenuse(s)
-    v = (s / hypotenuse) * (norm / hypotenuse)
+    v = tl.div_rn(s, hypotenuse + tl.zeros_like(s)) * tl.div_rn(norm, hypotenuse)
     if LAST:
         tl.store(capsules + row * D + d, v.to(capsules.dtype.element_ty), mask=inside)
     else:
@@ -101,9 +102,11 @@ def finish_backward_kernel(
         tl.store(pull + row * D + d, g, mask=inside)
     s = tl.load(sums + row * D + d, mask=inside, other=0)
     norm, hypotenuse = _norm_and_hypotenuse(s)
-    direction = s / tl.maximum(norm, 1e-37)  # a zero vector has no direction, and its gradient is 0 below
+    direction = tl.div_rn(
+        s, tl.maximum(norm, 1e-37) + tl.zeros_like(s)
+    )  # a zero vector has no direction, and its gradient is 0 below
     along = tl.sum(direction * g, axis=0)
-    cosine, sine = 1.0 / hypotenuse, norm / hypotenuse
+    cosine, sine = tl.div_rn(1.0, hypotenuse), tl.div_rn(norm, hypotenuse)
     grad = sine * cosine * (g + (cosine * cosine - sine * sine) * along * direction)
     tl.store(grad_sums + row * D + d, grad, mask=inside)
 

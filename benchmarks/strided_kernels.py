@@ -1,0 +1,104 @@
+"""Kernels of ``benchmarks.strided_convolution``: a channels-last convolution as one matrix product without im2col."""
+
+# mypy: ignore-errors
+# The bodies below are Triton's language, whose values have no Python types.
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["data_gradient_kernel", "forward_kernel"]
+
+
+@triton.jit
+def forward_kernel(
+    x,  # [B, H, W, C]
+    weight,  # [N, KH, KW, C]
+    partial,  # [splits, B·OH·OW, N], written
+    M,
+    H: tl.constexpr,
+    W: tl.constexpr,
+    C: tl.constexpr,
+    OH: tl.constexpr,
+    OW: tl.constexpr,
+    N: tl.constexpr,
+    KH: tl.constexpr,
+    KW: tl.constexpr,
+    STRIDE: tl.constexpr,
+    SPLITS: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+):
+    """A tile of positions × output channels; the sum over taps and channels is cut into SPLITS programs."""
+    columns: tl.constexpr = N // BN
+    chunks: tl.constexpr = C // BK
+    steps: tl.constexpr = KH * KW * chunks
+    program = tl.program_id(0)
+    n = program % columns * BN + tl.arange(0, BN)
+    split = program // columns % SPLITS
+    m = program // columns // SPLITS * BM + tl.arange(0, BM)
+    b, position = m // (OH * OW), m % (OH * OW)
+    origin = ((b * H + position // OW * STRIDE) * W + position % OW * STRIDE) * C
+    k = tl.arange(0, BK)
+    x_places = x + origin[:, None] + k[None, :]
+    w_places = weight + n[None, :] * (KH * KW * C) + k[:, None]
+    inside = (m < M)[:, None]
+    total = tl.zeros((BM, BN), tl.float32)
+    for step in range(split * steps // SPLITS, (split + 1) * steps // SPLITS):
+        tap, chunk = step // chunks, step % chunks
+        patch = tl.load(x_places + ((tap // KW * W + tap % KW) * C + chunk * BK), mask=inside, other=0)
+        total = tl.dot(patch, tl.load(w_places + step * BK), total)
+    places = partial + split.to(tl.int64) * M * N + m[:, None] * N + n[None, :]
+    tl.store(places, total.to(partial.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def data_gradient_kernel(
+    grad,  # [B, OH, OW, N]
+    weight,  # [N, KH, KW, C]
+    order,  # [H·W] int32, the positions, those with most taps first
+    grad_x,  # [B, H, W, C], written
+    B,
+    H: tl.constexpr,
+    W: tl.constexpr,
+    C: tl.constexpr,
+    OH: tl.constexpr,
+    OW: tl.constexpr,
+    N: tl.constexpr,
+    KH: tl.constexpr,
+    KW: tl.constexpr,
+    STRIDE: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+):
+    """One position of BM examples: all rows have the same taps, so none is computed in vain."""
+    columns: tl.constexpr = C // BN
+    chunks: tl.constexpr = N // BK
+    program = tl.program_id(0)
+    blocks = tl.cdiv(B, BM)
+    c = program % columns * BN + tl.arange(0, BN)
+    b = program // columns % blocks * BM + tl.arange(0, BM)
+    position = tl.load(order + program // columns // blocks)
+    row, column = position // W, position % W
+    # Taps kh with row = STRIDE·oh + kh and 0 ≤ oh < OH.
+    first_kh = tl.maximum(row - STRIDE * (OH - 1), row % STRIDE)
+    first_kw = tl.maximum(column - STRIDE * (OW - 1), column % STRIDE)
+    count_h = tl.maximum(tl.minimum(KH - 1, row) - first_kh + STRIDE, 0) // STRIDE
+    count_w = tl.maximum(tl.minimum(KW - 1, column) - first_kw + STRIDE, 0) // STRIDE
+    k = tl.arange(0, BK)
+    g_places = grad + b[:, None] * (OH * OW * N) + k[None, :]
+    w_places = weight + k[:, None] * (KH * KW * C) + c[None, :]
+    inside = (b < B)[:, None]
+    total = tl.zeros((BM, BN), tl.float32)
+    for step in range(count_h * count_w * chunks):
+        tap, chunk = step // chunks, step % chunks
+        kh, kw = first_kh + tap // count_w * STRIDE, first_kw + tap % count_w * STRIDE
+        source = ((row - kh) // STRIDE * OW + (column - kw) // STRIDE) * N
+        g = tl.load(g_places + (source + chunk * BK), mask=inside, other=0)
+        w = tl.load(w_places + (chunk * BK * KH * KW * C + (kh * KW + kw) * C))
+        total = tl.dot(g, w, total)
+    places = grad_x + (b.to(tl.int64)[:, None] * (H * W * C) + position * C + c[None, :])
+    tl.store(places, total.to(grad_x.dtype.element_ty), mask=inside)
