@@ -13,6 +13,12 @@ from training_runs import losses, records, tiny_recipe
 gpu = pytest.mark.gpu
 
 
+@pytest.fixture(autouse=True)
+def _as_users_run_it(_seeded_and_poisoned):
+    """Deterministic algorithms are for the other tests: some kernels of a GPU have none."""
+    torch.use_deterministic_algorithms(False)
+
+
 def run(folder, *changes):
     recipe = tiny_recipe("training.steps=12", "training.precision=fp32", "optimizer.clip_norm=0.1", *changes)
     return fit(recipe, run_dir=folder, device="cuda", progress=False).folder

@@ -112,6 +112,8 @@ class Engine:
         compiled: Any = None
         if wants_compile(self.recipe.training, self.world.device, left):
             compiled = torch.compile(self.step.objective, dynamic=False)
+        if self.world.device.type == "cuda":
+            torch.backends.cudnn.benchmark = True  # every batch has the same shape, so the search pays
         runner = StepRunner(self.step, self.recipe.training, self.world, compiled, self._note)
         self.model.train()
         saved = self.done
@@ -181,7 +183,8 @@ class Engine:
         self._write({"kind": "validation", "step": self.done, "error": error, "examples": self.feed.validation_count})
 
     def _save(self) -> None:
-        loss = float(self.step.meter[0]) if weights_are_finite(self.model) else math.nan  # waits for the device
+        # Summed over all processes, so that all of them stop or none does.
+        loss = float(self.world.summed(self.step.meter)[0]) if weights_are_finite(self.model) else math.nan
         check_loss(loss, self.done, self.recipe, last_checkpoint(self.folder.checkpoints))
         if not self.world.is_main:
             return
