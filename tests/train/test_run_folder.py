@@ -31,6 +31,8 @@ def test_the_folder_tells_everything(tmp_path):
     names = sorted(path.name for path in (run / "checkpoints").iterdir())
     assert names == ["last", "step-00000006", "step-00000008"]  # the last two, of those after 3, 6 and 8 steps
     assert (run / "checkpoints" / "last").resolve().name == "step-00000008"
+    assert sorted(path.name for path in (run / "final").iterdir()) == ["config.json", "model.safetensors"]
+    assert all(path.stat().st_mode & 0o044 for path in run.rglob("*"))  # others may read results
     assert not list(run.rglob("*.pt")) + list(run.rglob("*.pkl")) + list(run.rglob(".saving-*"))
 
 

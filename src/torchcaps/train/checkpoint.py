@@ -72,13 +72,18 @@ def save_model(target: Path, model: Model, write_more: Callable[[Path], None] | 
         model.save_pretrained(scratch)
         if write_more is not None:
             write_more(scratch)
+        (scratch / "README.md").unlink(missing_ok=True)  # a card for the hub, which this is not on
         for file in scratch.iterdir():
+            file.chmod(0o644)  # temporary files and folders are private, results are not
             _sync(file)
-        scratch.chmod(0o755)  # temporary folders are private, results are not
+        scratch.chmod(0o755)
         _sync(scratch)
         if target.exists():
-            shutil.rmtree(target)
-        os.replace(scratch, target)
+            os.replace(target, old := scratch.with_suffix(".old"))
+            os.replace(scratch, target)
+            shutil.rmtree(old)
+        else:
+            os.replace(scratch, target)
         _sync(target.parent)
     except (OSError, SafetensorError) as error:
         if scratch is not None:
