@@ -29,12 +29,12 @@ def test_the_engine_takes_the_steps_of_a_plain_loop(tmp_path):
     torch.manual_seed(7)
     model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2, decoder_hidden=[16])
     average = {name: value.clone() for name, value in model.state_dict().items()}
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     loader = Loader(sample_digits("train"), 10, augment=build(recipe.data.augment), seed=7)
     loss, expected = model.make_loss(), []
     for step in range(8):
         batch = next(iter(loader))
-        optimizer.param_groups[0]["lr"] = learning_rate(recipe.schedule, 2e-3, step, 8)
+        optimizer.param_groups[0]["lr"] = learning_rate(recipe.schedule, 3e-3, step, 8)
         out = model(batch.images)
         total = loss(out.lengths, batch.labels, model.reconstruct(out.capsules, batch.labels), batch.images).total
         optimizer.zero_grad()
@@ -180,7 +180,7 @@ def test_records_hold_what_a_reader_needs(tmp_path):
     found = records(run)
     assert [record["step"] for record in found] == [2, 4, 5]
     assert found[-1]["epoch"] == 0.05
-    assert found[1]["lr"] == pytest.approx(learning_rate(tiny_recipe().schedule, 2e-3, 3, 5), rel=1e-6)
+    assert found[1]["lr"] == pytest.approx(learning_rate(tiny_recipe().schedule, 3e-3, 3, 5), rel=1e-6)
     for record in found:
         assert record["loss"] == pytest.approx(record["margin"] + record["reconstruction"], rel=1e-5)
         assert 0 <= record["error"] <= 1

@@ -83,7 +83,7 @@ class TensorBoardLog:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the tracer warns about checks of shapes
                 # A second trace to compare with would number its nodes otherwise, and fail for that.
-                traced = torch.jit.trace(_Scores(model), images[:1], check_trace=False)
+                traced = torch.jit.trace(_Network(model), images[:1], check_trace=False)
                 self._writer.add_graph(traced, images[:1])
         except Exception as error:  # a network of someone's own may do what no tracer follows
             first_line = str(error).strip().partition("\n")[0]
@@ -95,7 +95,7 @@ class TensorBoardLog:
         self._writer.close()
 
 
-class _Scores(nn.Module):
+class _Network(nn.Module):
     """The tracer wants tensors, models return dataclasses."""
 
     def __init__(self, model: Model) -> None:
