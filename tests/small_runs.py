@@ -36,7 +36,7 @@ steps = {steps}
 """
 
 
-def train_small_run(folder: Path, *, seed: int = 0, steps: int = 60, pairs: bool = False) -> Path:
+def train_small_run(folder: Path, *, seed: int = 0, steps: int = 40, pairs: bool = False) -> Path:
     """Train a small CapsNet and write recipe, environment, metrics, one checkpoint and the final model."""
     torch.manual_seed(seed)
     size = 36 if pairs else 28
@@ -74,7 +74,7 @@ def train_small_run(folder: Path, *, seed: int = 0, steps: int = 60, pairs: bool
         )
     )
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    (folder / "metrics.jsonl").write_text(text + '{"step": 61, "lo')  # killed while it wrote
+    (folder / "metrics.jsonl").write_text(text + '{"step": 41, "lo')  # killed while it wrote
     return folder
 
 
@@ -96,3 +96,12 @@ def _batches(pairs: bool, seed: int, steps: int) -> Iterator[tuple[torch.Tensor,
         loader.prepare(step)
         single = loader.step_batch(torch.tensor(step))
         yield single.images, single.labels, single.images
+
+
+def shared_run(root: Path, kind: str) -> Path:
+    """A run that is trained on first use below ``root`` and only looked at: ``"small"``, ``"other"`` or ``"pairs"``."""
+    folder = root / "shared-runs" / kind
+    if not folder.exists():
+        settings = {"small": {}, "other": dict(seed=1, steps=20), "pairs": dict(steps=10, pairs=True)}[kind]
+        train_small_run(folder, **settings)
+    return folder

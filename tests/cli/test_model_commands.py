@@ -1,0 +1,281 @@
+"""Commands that use a finished model: every example of their help runs, and bad input is one paragraph."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.main import get_command
+
+import torchcaps
+from published_files import picture_bytes
+from small_runs import shared_run
+from torchcaps.cli.app import app, main
+from torchcaps.data import sample_digits
+from torchcaps.eval import evaluate, load_model
+
+COMMANDS = (
+    "evaluate",
+    "predict",
+    "reconstruct",
+    "tweak",
+    "report",
+    "export",
+    "models list",
+    "models info",
+    "doctor",
+)
+
+
+def find_command(path: str):
+    command = get_command(app)
+    for name in path.split():
+        command = command.commands[name]
+    return command
+
+
+def examples_of(path: str) -> list[str]:
+    text = inspect.cleandoc(find_command(path).help)
+    return [line.strip() for line in text.splitlines() if re.match(r"\s+torchcaps ", line)]
+
+
+EXAMPLES = [example for command in COMMANDS for example in examples_of(command)]
+
+
+@pytest.fixture
+def place(tmp_path, tmp_path_factory, monkeypatch):
+    """A working folder with the runs and pictures that the examples name."""
+    root = tmp_path_factory.getbasetemp()
+    (tmp_path / "runs").mkdir()
+    for name, kind in (("demo", "small"), ("demo-seed1", "other"), ("pairs", "pairs")):
+        (tmp_path / "runs" / name).symlink_to(shared_run(root, kind))
+    (tmp_path / "pictures").mkdir()
+    split = sample_digits("test")
+    for name, label in (("five", 5), ("seven", 7)):
+        pixels = split.images[split.labels == label][0, 0].numpy()
+        (tmp_path / "pictures" / f"{name}.png").write_bytes(picture_bytes(pixels.repeat(3, axis=0)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.delenv("TORCHCAPS_DATA", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_of_this_command(command, capsys):
+    assert examples_of(command)
+    assert all(example.startswith(f"torchcaps {command}") for example in examples_of(command))
+    assert main([*command.split(), "--help"]) == 0
+    assert "Examples" in capsys.readouterr().out
+
+
+# The exporter to ONNX warns about its own internals, which a user of the model cannot change.
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_runs(example, place, capsys):
+    arguments = shlex.split(example)[1:]
+    assert main(arguments) == 0, capsys.readouterr().err
+    output = capsys.readouterr().out
+    assert output.strip()
+    if "--json" in arguments:
+        json.loads(output)
+    for option in ("--out", "--figures", "--reconstruct"):
+        if option in arguments:
+            written = Path(arguments[arguments.index(option) + 1])
+            assert written.is_file() or any(written.iterdir())
+    assert not [path for path in place.rglob(".*") if path.is_file()]  # nothing half-written is left
+
+
+def test_evaluate_says_what_the_library_says(place, capsys):
+    assert main(["evaluate", "runs/demo", "--json"]) == 0
+    captured = capsys.readouterr()
+    facts = json.loads(captured.out)
+    expected = evaluate(load_model("runs/demo"), sample_digits("test"))
+    assert (facts["errors"], facts["examples"], facts["split"]) == (expected.error.count, 500, "test")
+    assert facts["expected_calibration_error"] == pytest.approx(expected.calibration.expected_error)
+    assert "small sample" in captured.err
+    assert main(["evaluate", "runs/demo"]) == 0
+    assert str(expected.error) in capsys.readouterr().out
+
+
+def test_a_checkpoint_and_a_final_model_are_models_too(place, capsys):
+    errors = []
+    for part in ("", "/final", "/checkpoints/step-00000040"):
+        assert main(["evaluate", f"runs/demo{part}", "--json"]) == 0
+        errors.append(json.loads(capsys.readouterr().out)["errors"])
+    assert len(set(errors)) == 1
+
+
+def test_predict_gives_every_length(place, capsys):
+    assert main(["predict", "runs/demo", "pictures", "--json", "--reconstruct", "drawn"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    for record in facts["predictions"]:
+        assert len(record["lengths"]) == 10
+        assert record["classes"] == [max(record["lengths"], key=record["lengths"].get)]
+        with Image.open(record["reconstruction"]) as drawn:
+            assert drawn.size == (28, 28)
+    assert main(["predict", "runs/demo", "pictures/five.png", "--top", "2"]) == 0
+    row = capsys.readouterr().out.splitlines()[1].split()
+    lengths = facts["predictions"][0]["lengths"]
+    best = sorted(lengths, key=lengths.get, reverse=True)[:2]
+    assert row[0] == "five.png"
+    assert row[2:] == [part for name in best for part in (name, f"{lengths[name]:.2f}")]
+
+
+def test_predict_skips_what_it_cannot_read_and_says_so(place, capsys):
+    (place / "pictures" / "broken.png").write_bytes(b"\x89PNG nothing")
+    assert main(["predict", "runs/demo", "pictures", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert len(json.loads(captured.out)["predictions"]) == 2
+    assert "skipped" in captured.err
+    assert "broken.png" in captured.err
+
+
+def test_a_model_of_pairs_names_two_classes(place, capsys):
+    assert main(["predict", "runs/pairs", "pictures", "--json"]) == 0
+    assert [len(record["classes"]) for record in json.loads(capsys.readouterr().out)["predictions"]] == [2, 2]
+
+
+def test_tweak_and_reconstruct_write_pictures_of_the_right_shape(place):
+    assert main(["tweak", "runs/demo", "--class", "5", "--out", "deep/grid.png"]) == 0
+    with Image.open("deep/grid.png") as grid:
+        assert grid.height > grid.width  # 16 rows, 11 columns
+    assert main(["reconstruct", "runs/demo", "--count", "4", "--out", "rows.png"]) == 0
+    with Image.open("rows.png") as rows:
+        assert np.asarray(rows.convert("L")).std() > 10
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_export_gives_the_same_answers(place):
+    runtime = pytest.importorskip("onnxruntime")
+    assert main(["export", "runs/demo", "--out", "model.onnx"]) == 0
+    images = sample_digits("test").images[:3] / 255
+    model = load_model("runs/demo")
+    _, lengths = runtime.InferenceSession("model.onnx").run(None, {"images": images.numpy()})
+    with torch.no_grad():
+        np.testing.assert_allclose(lengths, model(images).lengths.numpy(), atol=1e-4)
+    assert main(["export", "runs/demo", "--format", "safetensors", "--out", "plain"]) == 0
+    assert {"config.json", "model.safetensors"} <= set(os.listdir("plain"))
+    with torch.no_grad():
+        torch.testing.assert_close(load_model("plain")(images).lengths, model(images).lengths)
+
+
+def wrong_architecture(place: Path) -> list[str]:
+    folder = shutil.copytree(place / "runs" / "demo" / "final", place / "other")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "conv_channels": 32}))
+    return ["evaluate", "other"]
+
+
+def truncated(place: Path) -> list[str]:
+    folder = shutil.copytree(place / "runs" / "demo" / "final", place / "cut")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:5000])
+    return ["predict", "cut", "pictures"]
+
+
+def other_size(place: Path) -> list[str]:
+    return ["evaluate", "runs/demo", "--data", "multimnist:paper:mnist-sample"]
+
+
+def empty_folder(place: Path) -> list[str]:
+    (place / "nothing").mkdir()
+    return ["predict", "runs/demo", "nothing"]
+
+
+def undecodable(place: Path) -> list[str]:
+    (place / "text.png").write_text("hello")
+    return ["reconstruct", "runs/demo", "text.png"]
+
+
+def unwritable(place: Path) -> list[str]:
+    (place / "file").write_text("")
+    return ["report", "runs/demo", "--out", "file/report.html"]
+
+
+def onnx_to_nowhere(place: Path) -> list[str]:
+    (place / "file").write_text("")
+    return ["export", "runs/demo", "--out", "file/model.onnx"]
+
+
+def blind_model(place: Path) -> list[str]:
+    torchcaps.create_model("small-cnn", channels=4).save_pretrained(place / "cnn")
+    return ["tweak", "cnn", "--class", "5"]
+
+
+BAD_INPUT = [
+    (lambda place: ["evaluate", "runs/none"], "there is no folder runs/none"),
+    (lambda place: ["models", "info", "capsnett"], "there is no folder capsnett"),
+    (lambda place: ["models", "list", "vit*"], "no network matches 'vit*'; there are"),
+    (lambda place: ["tweak", "runs/demo", "--class", "11"], "there is no class '11'; the model has 0, 1"),
+    (lambda place: ["evaluate", "runs/demo", "--data", "mnits"], "did you mean 'mnist'"),
+    (lambda place: ["evaluate", "runs/demo", "--split", "middle"], "no split 'middle'"),
+    (lambda place: ["tweak", "runs/demo", "--class", "1", "--out", "runs"], "is a folder; name a file in it"),
+    (wrong_architecture, "belong to another network"),
+    (truncated, "damaged or cut short"),
+    (other_size, "takes pictures of 1×28×28"),
+    (empty_folder, "holds no pictures"),
+    (undecodable, "none of 1 pictures could be read"),
+    (unwritable, "cannot be written"),
+    (onnx_to_nowhere, "cannot be written"),
+    (blind_model, "has no capsules to draw from"),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("arrange", "message"), BAD_INPUT, ids=[message[:30] for _, message in BAD_INPUT])
+def test_bad_input_is_one_paragraph(arrange, message, place, capsys):
+    assert main(arrange(place)) == 1
+    captured = capsys.readouterr()
+    assert captured.err.count("Error: ") == 1
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert "\n\n" not in captured.err.strip()
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    """Make a library look as if it were not installed."""
+    find_spec = importlib.util.find_spec
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *more: None if name == module else find_spec(name))
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "extra"),
+    [
+        ("matplotlib", ["report", "runs/demo"], "torchcaps[figures]"),
+        ("matplotlib", ["tweak", "runs/demo", "--class", "3"], "torchcaps[figures]"),
+        ("PIL.Image", ["predict", "runs/demo", "pictures"], "torchcaps[images]"),
+        ("onnxscript", ["export", "runs/demo"], "torchcaps[onnx]"),
+    ],
+)
+def test_a_missing_library_is_named_with_its_extra(module, arguments, extra, place, capsys, monkeypatch):
+    hide(monkeypatch, module)
+    assert main(arguments) == 1
+    assert f'pip install "{extra}"' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["tweak", "runs/demo"], ["export", "runs/demo", "--format", "gif"], ["predict"]])
+def test_wrong_usage_exits_with_two(arguments, place):
+    assert main(arguments) == 2
+
+
+def test_doctor_names_what_is_missing(place, capsys, monkeypatch):
+    hide(monkeypatch, "scipy")
+    assert main(["doctor", "--json"]) == 0
+    findings = {finding["subject"]: finding for finding in json.loads(capsys.readouterr().out)}
+    assert findings["matlab"]["state"] == "missing"
+    assert 'pip install "torchcaps[matlab]"' in findings["matlab"]["text"]
+    assert findings["figures"]["state"] == "ok"
+    assert torch.__version__ in findings["PyTorch"]["text"]
+    assert "mnist-sample" in findings["data here"]["text"]
