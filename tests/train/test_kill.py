@@ -110,3 +110,6 @@ def test_two_processes_have_the_losses_of_one(tmp_path):
         for mine, theirs in zip(weights(tmp_path / "one").values(), weights(tmp_path / "two").values(), strict=True)
     )
     assert difference < 1e-4
+    # one process goes on where two stood
+    train_tiny(tmp_path / "two", "training.steps=22", "data.validation=0.1", resume=True)
+    assert len(losses(tmp_path / "two")) == 22

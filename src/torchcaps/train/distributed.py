@@ -68,7 +68,10 @@ def joined_world(device: str = "auto") -> Iterator[World]:
         torch.cuda.set_device(chosen)
     mine = not dist.is_initialized()
     if mine:
-        dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+        if chosen.type == "cuda":
+            dist.init_process_group("nccl", device_id=chosen)
+        else:
+            dist.init_process_group("gloo")
     try:
         yield World(chosen, rank, size)
     finally:
