@@ -133,8 +133,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--first", type=int, default=None, help="only so many settings")
-    parser.add_argument("--check-every", type=int, default=7, help="every n-th case of the correctness grid")
+    parser.add_argument("--check-every", type=int, default=25, help="every n-th case of the correctness grid")
     parser.add_argument("--no-compile", action="store_true", help="leave the compiled plain formulation out")
+    parser.add_argument("--only", nargs="+", help="these formulations only")
     parser.add_argument("--large", action="store_true", help="the layer of 50,000 capsules too")
     options = parser.parse_args()
     failures = [row for row in run_grid(list(grid())[:: options.check_every], 8) if not row["ok"]]
@@ -145,6 +146,8 @@ def main() -> None:
         baseline = 0.0
         torch.compiler.reset()
         for name, function in formulations(not options.no_compile).items():
+            if options.only and name not in options.only:
+                continue
             try:
                 result = measure(setting, function)
             except torch.OutOfMemoryError as error:

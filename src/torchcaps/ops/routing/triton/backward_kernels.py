@@ -14,9 +14,11 @@ import triton
 import triton.language as tl
 
 from torchcaps.ops.routing.triton.pieces import (
+    SIZES,
     add_dimensions,
+    as_operand,
+    coupling_of,
     examples,
-    exponential,
     load_children,
     load_normaliser,
     load_parent,
@@ -31,7 +33,7 @@ from torchcaps.ops.routing.triton.pieces import (
 __all__ = ["child_gradient_kernel", "weight_gradient_kernel"]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def child_gradient_kernel(
     u,
     weight,
@@ -69,17 +71,17 @@ def child_gradient_kernel(
     gradient = tl.zeros((BT, TI * PP), tl.float32)
     if not UNIFORM:
         children = tl.load(u + u_offsets, mask=u_inside, other=0).to(tl.float32)
-        highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI)
+        highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI, PRECISION)
         pull = tl.zeros((BT, TI * PP), tl.float32)  # Σ_j c_ij W_ijᵀ V_j
         mean_so_far = tl.zeros((BT, TI), tl.float32)
     for j in range(J):
-        w = load_weight(weight, i, p, n_inside, j, J, D, P, SHARED, DP).to(COMPUTE)
+        w = as_operand(load_weight(weight, i, p, n_inside, j, J, D, P, SHARED, DP), COMPUTE, PRECISION)
         seen_gradient = project(load_parent(grad_sums, b, b_inside, j, J, D, DP), w, PRECISION, False)
         if UNIFORM:
             gradient += seen_gradient
         else:
             seen = project(load_parent(agreed, b, b_inside, j, J, D, DP), w, PRECISION, SPLIT)
-            coupling = factor * exponential(add_dimensions(seen * children, BT, TI, PP) - highest, PRECISION)
+            coupling = coupling_of(add_dimensions(seen * children, BT, TI, PP), highest, factor, PRECISION)
             c = repeat_over_dimensions(coupling, BT, TI, PP)
             if LOGITS:
                 a = add_dimensions(seen_gradient * children, BT, TI, PP)
@@ -98,7 +100,7 @@ def child_gradient_kernel(
     tl.store(grad_u + u_offsets, gradient.to(grad_u.dtype.element_ty), mask=u_inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def weight_gradient_kernel(
     u,
     weight,
@@ -136,27 +138,29 @@ def weight_gradient_kernel(
         tile = slot * tiles_per_slot + step
         i, p, n_inside = lower_columns(tile, I, P, TI, PP)
         if not UNIFORM:
-            w = load_weight(weight, i, p, n_inside, j, J, D, P, SHARED, DP).to(COMPUTE)
+            w = as_operand(load_weight(weight, i, p, n_inside, j, J, D, P, SHARED, DP), COMPUTE, PRECISION)
         for block in range(tl.cdiv(B, BT)):
             b, b_inside = examples(block, B, BT)
             children = load_children(u, b, b_inside, i, p, n_inside, I, P)
             g = load_parent(grad_sums, b, b_inside, j, J, D, DP)
             if UNIFORM:
-                scaled = children.to(COMPUTE)
+                scaled = as_operand(children, COMPUTE, PRECISION)
             else:
                 children = children.to(tl.float32)
                 parent = load_parent(agreed, b, b_inside, j, J, D, DP)
-                highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI)
+                highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI, PRECISION)
                 logit = add_dimensions(project(parent, w, PRECISION, SPLIT) * children, BT, TI, PP)
-                coupling = factor * exponential(logit - highest, PRECISION)
-                scaled = (repeat_over_dimensions(coupling, BT, TI, PP) * children).to(COMPUTE)
-            gradient = tl.dot(tl.trans(scaled), g.to(COMPUTE), gradient, input_precision=PRECISION)
+                coupling = coupling_of(logit, highest, factor, PRECISION)
+                scaled = as_operand(repeat_over_dimensions(coupling, BT, TI, PP) * children, COMPUTE, PRECISION)
+            gradient = tl.dot(tl.trans(scaled), as_operand(g, COMPUTE, PRECISION), gradient, input_precision=PRECISION)
             if LOGITS:
                 a = add_dimensions(project(g, w, PRECISION, False) * children, BT, TI, PP)
                 offsets, inside = per_child(b, b_inside, tile, I, TI)
                 grad_logit = coupling * (a - tl.load(mean + offsets, mask=inside, other=0))
-                scaled = (repeat_over_dimensions(grad_logit, BT, TI, PP) * children).to(COMPUTE)
-                gradient = tl.dot(tl.trans(scaled), parent.to(COMPUTE), gradient, input_precision=PRECISION)
+                scaled = as_operand(repeat_over_dimensions(grad_logit, BT, TI, PP) * children, COMPUTE, PRECISION)
+                gradient = tl.dot(
+                    tl.trans(scaled), as_operand(parent, COMPUTE, PRECISION), gradient, input_precision=PRECISION
+                )
                 pull = tl.dot(scaled, tl.trans(w), input_precision=PRECISION)
                 places = partial_pull + ((slot * B + b)[:, None] * (J * D) + j * D + d[None, :])
                 pull_inside = b_inside[:, None] & (d < D)[None, :]

@@ -13,7 +13,10 @@ import triton
 import triton.language as tl
 
 from torchcaps.ops.routing.triton.pieces import (
+    SIZES,
     add_dimensions,
+    as_operand,
+    coupling_of,
     examples,
     exponential,
     load_children,
@@ -23,17 +26,18 @@ from torchcaps.ops.routing.triton.pieces import (
     lower_columns,
     project,
     repeat_over_dimensions,
+    store_normaliser,
 )
 
 __all__ = ["normaliser_kernel", "weighted_sum_kernel"]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def normaliser_kernel(
     u,  # [B, I, P]
     weight,  # [I, J, D, P], or [J, D, P] when SHARED
     agreed,  # [B, J, D] float32, the sum V of the outputs so far
-    normaliser,  # [B, 2, I] float32, written: m_i = max_j b_ij and 1 / Σ_j exp(b_ij − m_i)
+    normaliser,  # [B, 2, I] float32, written: what the softmax of each child needs
     B,
     I,
     J,
@@ -61,7 +65,7 @@ def normaliser_kernel(
         highest = tl.full((BT, TI), float("-inf"), tl.float32)
         total = tl.zeros((BT, TI), tl.float32)
     for j in range(J):
-        w = load_weight(weight, i, p, n_inside, j, J, D, P, SHARED, DP).to(COMPUTE)
+        w = as_operand(load_weight(weight, i, p, n_inside, j, J, D, P, SHARED, DP), COMPUTE, PRECISION)
         seen = project(load_parent(agreed, b, b_inside, j, J, D, DP), w, PRECISION, SPLIT)
         logit = add_dimensions(seen * children, BT, TI, PP)
         # A running sum relative to the running maximum; one exponential serves both cases.
@@ -69,15 +73,10 @@ def normaliser_kernel(
         ratio = exponential(-tl.abs(ahead), PRECISION)
         total = tl.where(ahead > 0, total * ratio + 1.0, total + ratio)
         highest = tl.maximum(highest, logit)
-    # Two numbers and not one logarithm: its rounding would scale all coefficients of a child.
-    i = tile * TI + tl.arange(0, TI)
-    places = normaliser + (b[:, None] * (2 * I) + i[None, :])
-    inside = b_inside[:, None] & (i < I)[None, :]
-    tl.store(places, highest, mask=inside)
-    tl.store(places + I, tl.div_rn(1.0, total), mask=inside)
+    store_normaliser(normaliser, highest, total, b, b_inside, tile, I, TI, PRECISION)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def weighted_sum_kernel(
     u,
     weight,
@@ -111,15 +110,15 @@ def weighted_sum_kernel(
         tile = slot * tiles_per_slot + step
         i, p, n_inside = lower_columns(tile, I, P, TI, PP)
         children = load_children(u, b, b_inside, i, p, n_inside, I, P)
-        w = load_weight(weight, i, p, n_inside, j, J, D, P, SHARED, DP).to(COMPUTE)
+        w = as_operand(load_weight(weight, i, p, n_inside, j, J, D, P, SHARED, DP), COMPUTE, PRECISION)
         if UNIFORM:
-            scaled = children.to(COMPUTE)
+            scaled = as_operand(children, COMPUTE, PRECISION)
         else:
             children = children.to(tl.float32)
             logit = add_dimensions(project(parent, w, PRECISION, SPLIT) * children, BT, TI, PP)
-            highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI)
-            coupling = factor * exponential(logit - highest, PRECISION)
-            scaled = (repeat_over_dimensions(coupling, BT, TI, PP) * children).to(COMPUTE)
+            highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI, PRECISION)
+            coupling = coupling_of(logit, highest, factor, PRECISION)
+            scaled = as_operand(repeat_over_dimensions(coupling, BT, TI, PP) * children, COMPUTE, PRECISION)
         sums = tl.dot(scaled, tl.trans(w), sums, input_precision=PRECISION)
     d = tl.arange(0, DP)
     offsets = (slot * B + b)[:, None] * (J * D) + j * D + d[None, :]

@@ -22,6 +22,7 @@ from torchcaps.ops.routing.triton.tiles import Tile, Tiles, choose_tiles, next_p
 __all__ = ["Saved", "route", "route_backward"]
 
 MOST_SLOTS = 128
+SLOT_BLOCK = 64  # slots that are added up at a time
 
 
 class Saved(NamedTuple):
@@ -129,7 +130,7 @@ def route(
                 partial_sums, partial_sums if bias is None else bias, agreed, saved.sums[r],
                 partial_sums if last else saved.agreed[r], capsules, problem.share, B * J, slots,
                 J=J, D=D, UNIFORM=uniform, LAST=last, BIAS=bias is not None,
-                DP=problem.padded_d, SLOT_BLOCK=next_power_of_two(slots), num_warps=1,
+                DP=problem.padded_d, SLOT_BLOCK=SLOT_BLOCK, num_warps=1,
             )  # fmt: skip
     return capsules, saved
 
@@ -173,7 +174,7 @@ def route_backward(
             finish_backward_kernel[(B * J,)](
                 grad_capsules, partial_pull, pull, saved.sums[r], g, B * J, slots,
                 D=D, LAST=last, FIRST_PULL=r == R - 2, DP=problem.padded_d,
-                SLOT_BLOCK=next_power_of_two(slots), num_warps=1,
+                SLOT_BLOCK=SLOT_BLOCK, num_warps=1,
             )  # fmt: skip
             agreed = g if uniform else saved.agreed[r - 1]
             normaliser = mean if uniform else saved.normalisers[r - 1]

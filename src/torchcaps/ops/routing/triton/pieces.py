@@ -13,7 +13,10 @@ import triton
 import triton.language as tl
 
 __all__ = [
+    "SIZES",
     "add_dimensions",
+    "as_operand",
+    "coupling_of",
     "examples",
     "exponential",
     "load_children",
@@ -24,8 +27,12 @@ __all__ = [
     "per_child",
     "project",
     "repeat_over_dimensions",
+    "store_normaliser",
     "weight_offsets",
 ]
+
+SIZES = ("B", "J", "tiles_per_slot", "rows", "slots")
+"""Arguments a kernel is not compiled anew for; I stays out, since its divisors decide how wide the loads are."""
 
 
 @triton.jit
@@ -55,12 +62,46 @@ def per_child(b, b_inside, tile, I, TI: tl.constexpr):
 
 
 @triton.jit
-def load_normaliser(normaliser, b, b_inside, tile, I, TI: tl.constexpr):
-    """Maximum of the logits and reciprocal sum of their exponentials, ``[BT, TI]`` each, from ``[B, 2, I]``."""
+def load_normaliser(normaliser, b, b_inside, tile, I, TI: tl.constexpr, PRECISION: tl.constexpr):
+    """The two numbers a child's softmax needs, ``[BT, TI]`` each, from ``[B, 2, I]``; see ``coupling_of``."""
     i = tile * TI + tl.arange(0, TI)
     places = normaliser + (b[:, None] * (2 * I) + i[None, :])
     inside = b_inside[:, None] & (i < I)[None, :]
-    return tl.load(places, mask=inside, other=0), tl.load(places + I, mask=inside, other=0)
+    first = tl.load(places, mask=inside, other=0)
+    return first, tl.load(places + I, mask=inside, other=0) if PRECISION == "ieee" else first
+
+
+@triton.jit
+def store_normaliser(normaliser, highest, total, b, b_inside, tile, I, TI: tl.constexpr, PRECISION: tl.constexpr):
+    i = tile * TI + tl.arange(0, TI)
+    places = normaliser + (b[:, None] * (2 * I) + i[None, :])
+    inside = b_inside[:, None] & (i < I)[None, :]
+    if PRECISION == "ieee":
+        tl.store(places, highest, mask=inside)
+        tl.store(places + I, tl.div_rn(1.0, total), mask=inside)
+    else:
+        tl.store(places, highest + tl.log(total), mask=inside)
+
+
+@triton.jit
+def coupling_of(logit, normaliser, factor, PRECISION: tl.constexpr):
+    """Eq. 3 from the logit, with the child's normaliser.
+
+    One number, the logarithm of the sum, is enough unless products are exact: its rounding scales all coefficients
+    of the child, so float32 keeps the maximum and the reciprocal sum apart.
+    """
+    if PRECISION == "ieee":
+        return factor * exponential(logit - normaliser, PRECISION)
+    return exponential(logit - normaliser, PRECISION)
+
+
+@triton.jit
+def as_operand(x, COMPUTE: tl.constexpr, PRECISION: tl.constexpr):
+    """What a matrix unit is to multiply; it would cut a float32 off to tf32 where rounding halves the error."""
+    x = x.to(COMPUTE)
+    if PRECISION == "tf32" and x.dtype == tl.float32:
+        x = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return x
 
 
 @triton.jit
@@ -101,7 +142,7 @@ def project(parent, weight, PRECISION: tl.constexpr, SPLIT: tl.constexpr):
     SPLIT adds the part that rounding the vector to the weight's dtype cuts off: that rounding would be one error
     common to all children, which no sum averages out.
     """
-    high = parent.to(weight.dtype)
+    high = as_operand(parent, weight.dtype, PRECISION)
     seen = tl.dot(high, weight, input_precision=PRECISION)
     if SPLIT:
         low = (parent - high.to(tl.float32)).to(weight.dtype)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from torchcaps.ops.routing.triton.pieces import SIZES
+
 __all__ = ["bias_gradient_kernel", "finish_backward_kernel", "finish_forward_kernel"]
 
 
@@ -37,7 +39,7 @@ def _norm_and_hypotenuse(s):
     return norm, larger * tl.sqrt_rn(1.0 + ratio * ratio)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def finish_forward_kernel(
     partial_sums,  # [slots, B, J, D] float32
     bias,  # [J, D]; read when BIAS
@@ -75,7 +77,7 @@ def finish_forward_kernel(
         tl.store(agreed + row * D + d, v, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def finish_backward_kernel(
     grad_capsules,  # [B, J, D]; read when LAST
     partial_pull,  # [slots, B, J, D] float32; read when not LAST
@@ -111,7 +113,7 @@ def finish_backward_kernel(
     tl.store(grad_sums + row * D + d, grad, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def bias_gradient_kernel(
     grad_sums,  # [rows, J, D] float32, all examples of all iterations
     grad_bias,  # [J, D] float32, written
