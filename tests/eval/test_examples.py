@@ -27,6 +27,7 @@ def test_the_validation_split_is_the_one_of_training(small_run):
     examples = choose_examples(open_run(small_run), load_model(small_run), split_name="validation")
     expected = train_and_validation(sample_source(), 0.1)[1]
     assert (examples.split.images == expected.images).all()
+    assert not any("held out" in remark for remark in examples.remarks)
     with pytest.raises(TorchcapsError, match="no split 'middle'; it has train, test"):
         choose_examples(open_run(small_run), load_model(small_run), split_name="middle")
 
@@ -37,6 +38,8 @@ def test_without_a_recipe_the_embedded_digits_are_used_and_it_is_said(tmp_path):
     examples = choose_examples(open_run(tmp_path), model)
     assert examples.name == "mnist-sample"
     assert "no recipe says" in examples.remarks[0]
+    held_out = choose_examples(open_run(tmp_path), model, split_name="validation")
+    assert any("may have been trained on" in remark for remark in held_out.remarks)
 
 
 def test_pairs(pairs_run):

@@ -25,6 +25,7 @@ __all__ = ["Examples", "check_classes", "choose_examples", "fitting"]
 
 SAMPLE = "mnist-sample"
 DEFAULT_PAIRS = 10_000
+USUAL_VALIDATION = 0.1
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,16 @@ class Examples:
         return len(self.split) if self.pair_indices is None else len(self.pair_indices)
 
     def evaluate(self, model: Model) -> EvaluationResult:
+        """Measure a model on all of them, on a GPU where there is one; the model returns to where it was."""
         check_classes(model, self)
-        if self.pairs is not None and self.pair_indices is not None:
-            return evaluate_pairs(model, self.pairs, self.pair_indices)
-        return evaluate(model, self.split, augment=self.augment)
+        home = next(model.parameters()).device
+        try:
+            model.to("cuda" if torch.cuda.is_available() else home)
+            if self.pairs is not None and self.pair_indices is not None:
+                return evaluate_pairs(model, self.pairs, self.pair_indices)
+            return evaluate(model, self.split, augment=self.augment)
+        finally:
+            model.to(home)
 
     def images(self, positions: Tensor) -> Tensor:
         """What the model sees, float ``[n, C, H, W]``."""
@@ -109,7 +116,7 @@ def choose_examples(
         remarks.append("no recipe says what the model was trained on; the embedded digits of MNIST are used")
     if choice != facts.data:  # how to read pictures belongs to the data, how to prepare them to the model
         _, height, width = model.image_shape
-        facts = replace(facts, size=(height, width), channels=_channels(model), validation=RecipeFacts.validation)
+        facts = replace(facts, size=(height, width), channels=_channels(model), validation=None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", data.SampleDataWarning)
         source = _load(choice.source, facts, data_dir)
@@ -117,6 +124,8 @@ def choose_examples(
     remarks += [str(warning.message).split(". ")[0] for warning in caught]
     if source.is_sample and not caught:
         remarks.append(f"{source.name} is a small sample; its error does not stand beside published ones")
+    if split_name == "validation" and source.validation is None and not facts.validation:
+        remarks.append("no recipe says that these examples were held out: the model may have been trained on them")
     if choice.variant is None:
         augment = fitting(facts.augment, split.images, model)
         return Examples(str(choice), split_name, source.classes, split, tuple(remarks), augment=augment)
@@ -146,7 +155,7 @@ def _load(name: str, facts: RecipeFacts, data_dir: Path | None) -> Source:
 
 def _split(source: Source, split_name: str, facts: RecipeFacts) -> Split:
     if split_name == "validation":
-        return data.train_and_validation(source, facts.validation)[1]
+        return data.train_and_validation(source, facts.validation or USUAL_VALIDATION)[1]
     found = source.splits.get(split_name)
     if found is None:
         raise TorchcapsError(

@@ -31,12 +31,15 @@ class DataChoice:
 
 @dataclass(frozen=True)
 class RecipeFacts:
-    """The part of a recipe that evaluation needs; the defaults are those of a model without a recipe."""
+    """The part of a recipe that evaluation needs; the defaults are those of a model without a recipe.
+
+    ``validation`` is the share that training held out: 0 for none, ``None`` where nobody knows.
+    """
 
     data: DataChoice | None = None
     size: int | tuple[int, int] | None = None
     channels: int | None = None
-    validation: float = 0.1
+    validation: float | None = None
     augment: Augmentations | None = None
 
 
@@ -71,6 +74,6 @@ def recipe_facts(run: Run) -> RecipeFacts:
         data=DataChoice(section["source"], variant),
         size=section.get("size") or None,
         channels=section.get("channels") or None,
-        validation=section.get("validation") or RecipeFacts.validation,
+        validation=float(section.get("validation", 0.0)),
         augment=build(steps) if steps else None,
     )

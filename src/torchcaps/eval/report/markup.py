@@ -101,5 +101,6 @@ def _flat(facts: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
         if isinstance(value, Mapping):
             lines += _flat(value, f"{prefix}{name}.")
         elif value not in (None, "", [], ()):
-            lines.append((f"{prefix}{name}", str(value)))
+            text = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            lines.append((f"{prefix}{name}", text))
     return lines

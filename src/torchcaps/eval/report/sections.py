@@ -19,6 +19,7 @@ __all__ = ["Section", "run_sections"]
 MOST_MISTAKES = 24
 ENTROPY_PICTURES = 100
 PAIRS_SHOWN = 6
+FAVOURITE_CLASS = 5  # a five has curves and corners, so that its dimensions are easy to read
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ def _curves(measured: MeasuredRun) -> Section:
     }
     errors = {name: points for name, points in errors.items() if points}
     losses = {name: points for name, points in losses.items() if points}
-    note = "Loss as it was minimised, and the error on the batches trained on and on examples held out of training."
+    held_out = " and on examples held out of training" if "held out" in errors else ""
+    note = f"Loss as it was minimised, and the error on the batches that were trained on{held_out}."
     if not losses and not errors:
         return Section("curves", "Training", "This model came without a record of its training.", "")
     drawing = figures.curves_figure(losses, errors)
@@ -156,11 +158,11 @@ def _pairs(measured: MeasuredRun, model: CapsNet) -> Section:
 
 
 def _dimensions(measured: MeasuredRun, model: CapsNet) -> Section:
-    J = len(measured.examples.classes)
-    right = measured.right
-    chosen = min(5, J - 1)
-    candidates = right[measured.result.truth[right, chosen]] if len(right) else right
-    position = int(candidates[0]) if len(candidates) else int(measured.result.truth[:, chosen].nonzero()[0, 0])
+    truth, right = measured.result.truth, measured.right
+    shown = truth.any(dim=0).nonzero()[:, 0].tolist()
+    chosen = FAVOURITE_CLASS if FAVOURITE_CLASS in shown else shown[-1]
+    candidates = [*right[truth[right, chosen]].tolist(), *truth[:, chosen].nonzero()[:, 0].tolist()]
+    position = candidates[0]  # one that is right, if there is any
     image = measured.examples.images(torch.tensor([position]))[0]
     name = measured.examples.classes[chosen]
     drawing = figures.dimension_figure(dimension_grid(model, image, chosen), name)
