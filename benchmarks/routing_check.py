@@ -136,7 +136,8 @@ class poisoned_memory:  # noqa: N801  (reads as a word at the call)
 
 def allowed(plain: float, dtype: torch.dtype) -> float:
     """Twice the error of plain PyTorch, but not less than twice one unit in the last place of a float32 sum, or than
-    twice the rounding of the result."""
+    twice the rounding of the result.
+    """
     return MOST * max(plain, torch.finfo(torch.float32).eps, torch.finfo(dtype).eps / 4)
 
 
