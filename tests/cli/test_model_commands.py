@@ -155,19 +155,13 @@ def test_tweak_and_reconstruct_write_pictures_of_the_right_shape(place):
         assert np.asarray(rows.convert("L")).std() > 10
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_export_gives_the_same_answers(place):
-    runtime = pytest.importorskip("onnxruntime")
-    assert main(["export", "runs/demo", "--out", "model.onnx"]) == 0
-    images = sample_digits("test").images[:3] / 255
-    model = load_model("runs/demo")
-    _, lengths = runtime.InferenceSession("model.onnx").run(None, {"images": images.numpy()})
-    with torch.no_grad():
-        np.testing.assert_allclose(lengths, model(images).lengths.numpy(), atol=1e-4)
+def test_exported_weights_give_the_same_answers(place):
+    """That ONNX agrees is tested beside the exporter; here only its examples run, for it takes seconds to import."""
     assert main(["export", "runs/demo", "--format", "safetensors", "--out", "plain"]) == 0
     assert {"config.json", "model.safetensors"} <= set(os.listdir("plain"))
+    images = sample_digits("test").images[:3] / 255
     with torch.no_grad():
-        torch.testing.assert_close(load_model("plain")(images).lengths, model(images).lengths)
+        torch.testing.assert_close(load_model("plain")(images).lengths, load_model("runs/demo")(images).lengths)
 
 
 def wrong_architecture(place: Path) -> list[str]:
