@@ -73,6 +73,20 @@ def test_missing_places(tmp_path):
         open_run(tmp_path / "file")
 
 
+def test_a_name_of_the_hub(small_run, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, allow_patterns: str(small_run / "final"))
+    run = open_run("somebody/capsnet-digits")
+    assert (run.model_folder, run.recipe) == ("somebody/capsnet-digits", {})
+    assert load_model(run).settings["primary_types"] == 4
+
+    def unreachable(*arguments: object, **options: object) -> str:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", unreachable)
+    with pytest.raises(TorchcapsError, match=r"no folder somebody/capsnet-digits.*\(no network\)"):
+        load_model(run)
+
+
 def test_truncated_weights(copied):
     weights = copied / "final" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])

@@ -40,11 +40,12 @@ def report(
     """
     from torchcaps.eval import figures
     from torchcaps.eval.figures.style import matplotlib
-    from torchcaps.eval.output import write_file
+    from torchcaps.eval.output import check_writable, write_file
     from torchcaps.eval.report import make_report
     from torchcaps.eval.report.measured import measure_run
 
-    matplotlib()  # a missing library is said before the work, not after it
+    matplotlib()  # what would stop the end is said before the work
+    check_writable(out)
     measured = [
         measure_run(run, data, split, data_dir, pairs, slug=f"run{place}") for place, run in enumerate(runs, start=1)
     ]

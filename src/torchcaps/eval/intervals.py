@@ -39,7 +39,7 @@ class Proportion:
 
     Example:
         >>> print(Proportion(9, 500))
-        1.80 % (9 of 500; 95 % interval 0.95 … 3.38 %)
+        1.80 % (9 of 500; 95 % interval 0.95 … 3.39 %)
     """
 
     count: int

@@ -8,11 +8,23 @@ from pathlib import Path
 
 from torchcaps.errors import TorchcapsError
 
-__all__ = ["OutputError", "write_file"]
+__all__ = ["OutputError", "check_writable", "write_file"]
 
 
 class OutputError(TorchcapsError):
     """A result could not be written."""
+
+
+def check_writable(path: Path) -> None:
+    """Raise now what :func:`write_file` would raise after the work; makes the folders that it needs."""
+    try:
+        path = path.expanduser()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(handle)
+        os.unlink(scratch)
+    except OSError as error:
+        raise OutputError(_explained(path, error)) from error
 
 
 def write_file(path: Path, content: bytes | str) -> Path:

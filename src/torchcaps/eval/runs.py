@@ -91,9 +91,9 @@ def open_run(path: str | Path) -> Run:
 
 def load_model(run: Run | str | Path) -> Model:
     """The network of a run, in evaluation mode; every way in which its files can be wrong is an error in words."""
-    where = (run if isinstance(run, Run) else open_run(run)).model_folder
+    where = _local((run if isinstance(run, Run) else open_run(run)).model_folder)
     weights = Path(where) / "model.safetensors"
-    if Path(where).is_dir() and not weights.is_file():
+    if not weights.is_file():
         raise TorchcapsError(f"{where} has no model.safetensors; the model was not saved completely, or was moved")
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # the hub library announces itself, also into --json
@@ -113,6 +113,21 @@ def load_model(run: Run | str | Path) -> Model:
             f"{weights} is damaged or cut short ({error}); copy it again, or take another checkpoint of the run"
         ) from error
     return model.eval()
+
+
+def _local(where: str) -> str:
+    """The folder itself, or that of a copy fetched from the hub."""
+    if Path(where).is_dir():
+        return where
+    from huggingface_hub import snapshot_download
+
+    try:
+        return snapshot_download(where, allow_patterns=["config.json", "model.safetensors"])
+    except (OSError, ValueError) as error:  # no network, no such model, a name of the wrong form
+        raise TorchcapsError(
+            f"there is no folder {where}, and a model of that name could not be fetched from the hub "
+            f"({_first_lines(error, 1)}); give a run folder, a model folder or the name of a public model"
+        ) from error
 
 
 def _model_folder(folder: Path) -> Path:
