@@ -141,7 +141,6 @@ def main() -> None:
     failures = [row for row in run_grid(list(grid())[:: options.check_every], 8) if not row["ok"]]
     if failures:
         raise SystemExit(f"the fused op is not right, so its speed means nothing: {failures[:3]}")
-    rows: list[dict[str, object]] = []
     for setting in list(settings())[: options.first]:
         baseline = 0.0
         torch.compiler.reset()
@@ -160,10 +159,9 @@ def main() -> None:
                 "times textbook": baseline / result["both µs"],
             }
             rounded = {key: round(value, 1) for key, value in (result | rates).items()}
-            rows.append({**asdict(setting), "formulation": name, **rounded, **device_line()})
+            if options.csv:
+                append_rows(options.csv, [{**asdict(setting), "formulation": name, **rounded, **device_line()}])
             print(f"{setting} {name:9}", " ".join(f"{key} {value}" for key, value in rounded.items()), flush=True)
-    if options.csv:
-        append_rows(options.csv, rows)
     if options.large:
         print("I = 50,000, J = 100, D = P = 16, B = 32, float32:", large_layer())
 

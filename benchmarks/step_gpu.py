@@ -133,7 +133,6 @@ def main() -> None:
     )
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
-    rows: list[dict[str, object]] = []
     chosen = [v for v in VARIANTS if not options.only or any(part in v.name for part in options.only)]
     for B in options.batches:
         for variant in chosen:
@@ -147,10 +146,9 @@ def main() -> None:
                 print(f"{B} {variant.name}: {repr(error)[:600]}", flush=True)
                 continue
             rounded = {key: round(value, 4 if value < 100 else 0) for key, value in result.items()}
-            rows.append({"B": B, "variant": variant.name, **rounded, **device_line()})
+            if options.csv:
+                append_rows(options.csv, [{"B": B, "variant": variant.name, **rounded, **device_line()}])
             print(f"B {B:4} {variant.name:45}", " ".join(f"{k} {v:g}" for k, v in rounded.items()), flush=True)
-    if options.csv and rows:
-        append_rows(options.csv, rows)
     for name in options.profile:
         for variant in (v for v in VARIANTS if v.name == name):
             torch.compiler.reset()

@@ -75,12 +75,11 @@ class Case:
 
 CASES = [
     Case(),
-    Case(B=16, I=1, J=5, R=5),
+    Case(B=16, I=1, J=3, R=5),
     Case(B=33, I=9, J=2, D=16, P=8, R=2),  # more than one tile each way
-    Case(I=17, J=2, D=24, P=8, shared=True, leaky=True, R=2),  # several tiles add into one shared weight
-    Case(P=32, J=7, I=3, bias=False, R=2),
+    Case(J=2, D=24, P=8, shared=True, leaky=True, R=2),  # several tiles add into one shared weight
+    Case(P=32, J=5, I=3, bias=False, R=2),
     Case(leaky=True, gradient="last"),
-    Case(shared=True, gradient="last", bias=False),
     Case(J=1, R=5),
     Case(J=1, R=2, leaky=True),
     Case(R=1, I=20),
