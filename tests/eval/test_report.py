@@ -97,6 +97,7 @@ def test_a_page_of_one_run(report):
     assert error.interval_text in made.page
     assert f"{measured.parameters:,}" in made.page
     assert "mnist-sample is a small sample" in made.page
+    assert "Evaluated on mnist-sample (test)." in made.page
     assert made.page.count('class="bars"') == min(24, error.count)
     assert set(made.drawings) == {"curves", "confusion", "reconstructions", "dimensions", "calibration", "entropy"}
 

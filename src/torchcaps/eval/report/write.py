@@ -56,13 +56,14 @@ def make_report(runs: Sequence[MeasuredRun], title: str = "") -> Report:
             add(section, prefix, 3 if several else 2)
         parts.append(f"{_origin(measured)}</section>")
     title = title or (f"{len(runs)} capsule networks compared" if several else labels[0])
-    return Report(_page(title, runs[0], links, parts), drawings)
+    return Report(_page(title, runs, links, parts), drawings)
 
 
-def _page(title: str, first: MeasuredRun, links: list[tuple[str, str]], parts: list[str]) -> str:
+def _page(title: str, runs: Sequence[MeasuredRun], links: list[tuple[str, str]], parts: list[str]) -> str:
     style = resources.files("torchcaps.eval.report").joinpath("report.css").read_text(encoding="utf-8")
     contents = "".join(f'<li><a href="#{anchor}">{markup.escape(name)}</a></li>' for anchor, name in links)
-    about = f"Evaluated on {first.examples.name}, split {first.examples.split_name}."
+    evaluated = dict.fromkeys(f"{run.examples.name} ({run.examples.split_name})" for run in runs)
+    about = f"Evaluated on {', '.join(evaluated)}."
     body = "\n".join(parts)
     return f"""<!doctype html>
 <html lang="en">
