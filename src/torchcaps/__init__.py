@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from torchcaps._version import __version__
 
 if TYPE_CHECKING:
-    from torchcaps import data, models, nn, ops, testing
+    from torchcaps import data, eval, models, nn, ops, testing, train
     from torchcaps.models import create_model, from_pretrained, list_models, register_model
     from torchcaps.ops import explain_backend
 
@@ -14,6 +14,7 @@ __all__ = [
     "__version__",
     "create_model",
     "data",
+    "eval",
     "explain_backend",
     "from_pretrained",
     "list_models",
@@ -22,10 +23,11 @@ __all__ = [
     "ops",
     "register_model",
     "testing",
+    "train",
 ]
 
 # Loaded on first use: the command line must answer `--help` without waiting for torch.
-_PACKAGES = ("data", "models", "nn", "ops", "testing")
+_PACKAGES = ("data", "eval", "models", "nn", "ops", "testing", "train")
 _HOME = {
     "create_model": "models",
     "explain_backend": "ops",

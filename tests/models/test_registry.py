@@ -1,6 +1,7 @@
 import json
 
 import pytest
+import safetensors.torch
 import torch
 from torch import nn
 
@@ -81,6 +82,17 @@ def test_loading_keeps_no_half_written_files(tmp_path, monkeypatch):
         model.save_pretrained(tmp_path)
     assert (tmp_path / "model.safetensors").read_bytes() == before
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".saving-")]
+
+
+def test_weights_that_lack_a_layer_are_refused(tmp_path, capsys):
+    torchcaps.create_model("capsnet", **SMALL["capsnet"]).save_pretrained(tmp_path)
+    weights = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    del weights["classes.weight"]
+    safetensors.torch.save_file(weights, tmp_path / "model.safetensors")
+    with pytest.raises(RuntimeError, match=r"classes\.weight"):
+        torchcaps.from_pretrained(tmp_path)
+    assert "classes.weight" in torchcaps.from_pretrained(tmp_path, strict=False).state_dict()
+    assert capsys.readouterr().out == ""
 
 
 def test_a_function_cannot_be_saved(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import tomllib
 from collections.abc import Mapping
@@ -96,8 +95,7 @@ def load_model(run: Run | str | Path) -> Model:
     if not weights.is_file():
         raise TorchcapsError(f"{where} has no model.safetensors; the model was not saved completely, or was moved")
     try:
-        with contextlib.redirect_stdout(io.StringIO()):  # the hub library announces itself, also into --json
-            model = from_pretrained(where, strict=True)
+        model = from_pretrained(where)
     except TorchcapsError:
         raise
     except OSError as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import io
 import json
 from collections.abc import Callable
 from fnmatch import fnmatch
@@ -58,10 +60,11 @@ def create_model(name: str, **settings: Any) -> Model:
     return _MODELS[name](**settings)
 
 
-def from_pretrained(name_or_path: str | Path, **keywords: Any) -> Model:
+def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords: Any) -> Model:
     """Load a model that ``save_pretrained`` wrote, from a folder or from the Hugging Face hub (``"owner/name"``).
 
-    Keywords go to huggingface_hub, for example ``revision=`` or ``local_files_only=True``.
+    ``strict`` refuses weights that lack a layer. Keywords go to huggingface_hub, for example ``revision=`` or
+    ``local_files_only=True``.
     """
     folder = Path(name_or_path)
     if folder.is_dir():
@@ -85,4 +88,5 @@ def from_pretrained(name_or_path: str | Path, **keywords: Any) -> Model:
             f"{config_file} is for the architecture {architecture!r}, which is not known here; known are "
             f"{', '.join(list_models())}"
         )
-    return _MODELS[architecture].from_pretrained(str(name_or_path), **keywords)
+    with contextlib.redirect_stdout(io.StringIO()):  # the hub library announces what it loads
+        return _MODELS[architecture].from_pretrained(str(name_or_path), strict=strict, **keywords)

@@ -17,6 +17,8 @@ from torchcaps.ops.routing.trace import RoutingTrace
 
 __all__ = ["capsule_linear", "dynamic_routing", "votes"]
 
+AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps")  # asking torch for them is a call that compilers cannot trace
+
 
 def votes(u: Tensor, weight: Tensor) -> Tensor:
     r"""Predictions of every lower capsule for every upper one (Eq. 2): :math:`\hat u_{j|i} = W_{ij} u_i`.
@@ -177,7 +179,7 @@ def capsule_linear(
     with _without_autocast(u.device.type):
         if name == "naive":
             return naive.capsule_linear(u, weight, bias, mask, options).to(u.dtype)
-        if name == "triton" and triton.capsule_linear is not None:
+        if name == "triton":
             return triton.capsule_linear(u, weight, bias, options)
         return eager.capsule_linear(u, weight, bias, options)
 
@@ -185,7 +187,7 @@ def capsule_linear(
 def _common_dtype(u: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Autocast's dtype inside autocast, as for any matrix product; else the wider of the two."""
     device = u.device.type
-    if _autocast_available(device) and torch.is_autocast_enabled(device):
+    if device in AUTOCAST_DEVICES and torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
     else:
         dtype = torch.promote_types(u.dtype, weight.dtype)
@@ -194,10 +196,5 @@ def _common_dtype(u: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
 def _without_autocast(device: str) -> contextlib.AbstractContextManager[Any]:
     """The backends choose their precision themselves."""
-    return torch.autocast(device, enabled=False) if _autocast_available(device) else contextlib.nullcontext()
-
-
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _autocast_available(device: str) -> bool:
-    """Older compilers cannot look into this call."""
-    return torch.amp.is_autocast_available(device)
+    on = device in AUTOCAST_DEVICES and torch.is_autocast_enabled(device)
+    return torch.autocast(device, enabled=False) if on else contextlib.nullcontext()

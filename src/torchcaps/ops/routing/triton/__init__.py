@@ -1,11 +1,9 @@
 """Fused votes and routing for GPUs; the derivation and the byte counts are in README.md of the folder above.
 
-Imports without Triton: ``supports`` then says so, and ``capsule_linear`` is None.
+Triton is imported when the kernels are first used, so the package works without it and starts quickly.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from torch import Tensor
 
@@ -14,11 +12,9 @@ from torchcaps.ops.routing.triton.support import supports
 
 __all__ = ["capsule_linear", "supports"]
 
-capsule_linear: Callable[[Tensor, Tensor, Tensor | None, RoutingOptions], Tensor] | None
 
-try:
-    from torchcaps.ops.routing.triton.op import capsule_linear
-except ImportError as error:
-    if error.name is None or not error.name.startswith("triton"):
-        raise
-    capsule_linear = None
+def capsule_linear(u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
+    """``u`` ``[B, I, P]``, ``weight`` ``[I, J, D, P]`` or ``[J, D, P]`` of the same dtype → capsules ``[B, J, D]``."""
+    from torchcaps.ops.routing.triton.op import capsule_linear as fused
+
+    return fused(u, weight, bias, options)

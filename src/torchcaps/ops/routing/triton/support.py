@@ -45,6 +45,9 @@ def supports(u: Tensor, weight: Tensor | None = None) -> tuple[bool, str]:
     return True, "the fastest on CUDA" if u.is_cuda else "interpreted on the CPU, for tests only"
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _capability(index: int) -> tuple[int, int]:
     return torch.cuda.get_device_capability(index)
+
+
+# What torch.compiler.assume_constant_result does, without the second that importing the compiler takes.
+_capability._dynamo_marked_constant = True  # type: ignore[attr-defined]
