@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from torchcaps.train import fit
+from torchcaps.train import fit, load_recipe
 from torchcaps.train.capture import wants_compile
+from torchcaps.train.distributed import World
+from torchcaps.train.feed import Feed, load_source
 from torchcaps.train.recipe import TrainingSection
 from training_runs import losses, records, tiny_recipe
 
@@ -47,6 +49,21 @@ def test_captured_pairs_cross_the_end_of_an_epoch(tmp_path):
     plain = run(tmp_path / "plain", "training.capture=off", "training.compile=off", *changes)
     captured = run(tmp_path / "captured", "training.compile=off", *changes)
     assert losses(captured) == pytest.approx(losses(plain), rel=1e-4)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=gpu)])
+@pytest.mark.parametrize("name", ["mnist-official", "multimnist-paper"])
+def test_a_compiled_batch_holds_the_same_pictures(name, device):
+    """Traced, and on a GPU also generated, for an epoch's first step and for one after its end."""
+    recipe = load_recipe(name, ["data.source=mnist-sample", "training.batch_size=32"])
+    feed = Feed.build(recipe, load_source(recipe, None), World(torch.device(device)), channels_last=False)
+    backend = "inductor" if device == "cuda" else "aot_eager"  # what generates code for a CPU takes long
+    compiled = torch.compile(feed.batch, dynamic=False, fullgraph=True, backend=backend)
+    for number in (0, 40):
+        feed.loader.prepare(number)
+        step = torch.tensor(number, device=device)
+        for mine, theirs in zip(compiled(step), feed.batch(step), strict=True):
+            assert torch.equal(mine, theirs)
 
 
 @gpu

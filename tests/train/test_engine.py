@@ -151,7 +151,7 @@ def test_bf16_trains_nearly_like_fp32(tmp_path):
 
 
 def test_a_compiler_that_fails_is_said_once_and_changes_nothing(tmp_path, monkeypatch):
-    def broken(module: nn.Module, **options: object) -> nn.Module:
+    def broken(thing: object, **options: object) -> nn.Module:
         class Broken(nn.Module):
             def forward(self, *inputs: object) -> None:
                 raise RuntimeError("no compiler here\nand more lines")

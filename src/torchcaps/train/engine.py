@@ -109,9 +109,7 @@ class Engine:
     def run(self, stop: StopRequest) -> None:
         """Train from where the run stands to its end; ``final/`` then holds the weights to evaluate."""
         left = self.total_steps - self.done
-        compiled: Any = None
-        if wants_compile(self.recipe.training, self.world.device, left):
-            compiled = torch.compile(self.step.objective, dynamic=False)
+        compiled = wants_compile(self.recipe.training, self.world.device, left)
         if self.world.device.type == "cuda":
             torch.backends.cudnn.benchmark = True  # every batch has the same shape, so the search pays
         runner = StepRunner(self.step, self.recipe.training, self.world, compiled, self._note)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from torchcaps.train.ema import WeightAverage
-from torchcaps.train.feed import Feed
+from torchcaps.train.feed import Example, Feed
 from torchcaps.train.recipe import OptimizerSection
 
 __all__ = ["TrainingStep", "make_optimizer"]
@@ -36,6 +37,7 @@ class TrainingStep:
         self.objective = objective
         self.optimizer = optimizer
         self.feed = feed
+        self.batch: Callable[[Tensor], Example] = feed.batch
         self.average = average
         self.clip_norm = clip_norm
         self._seed, self._rank = seed, rank
@@ -58,7 +60,7 @@ class TrainingStep:
         torch.manual_seed(step_seed(self._seed, step, self._rank))
 
     def __call__(self) -> None:
-        images, labels, targets = self.feed.batch(self.step)
+        images, labels, targets = self.batch(self.step)
         self.optimizer.zero_grad(set_to_none=True)
         total, margin, reconstruction, wrong = self.objective(images, labels, targets)
         total.backward()
