@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+# Threads that wait should sleep: spinning costs far more than it gains when the cores are shared.
+export OMP_WAIT_POLICY ?= PASSIVE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint format typecheck bench clean
 
@@ -19,8 +22,8 @@ $(READY): pyproject.toml constraints.txt
 
 setup: $(READY)  ## Create .venv with the pinned environment
 
-demo: setup      ## See a capsule network at work, on a CPU, in about a minute
-	@$(BIN)/python -m torchcaps.cli.demo
+demo: setup      ## Train a small capsule network on a CPU in about a minute and look into it
+	@$(BIN)/torchcaps demo
 
 test: setup lint typecheck  ## Lint, type check and run the whole test suite
 	@$(BIN)/python -m pytest -n 2

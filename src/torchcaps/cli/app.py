@@ -20,6 +20,7 @@ from torchcaps.errors import TorchcapsError
 __all__ = ["app", "main"]
 
 COMMANDS = (
+    "demo",
     "data",
     "recipes",
     "train",
@@ -39,7 +40,7 @@ app = typer.Typer(
     name="torchcaps",
     help="Capsule networks for PyTorch: data, training, figures.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",

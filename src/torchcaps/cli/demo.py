@@ -1,8 +1,7 @@
-"""A capsule network at work in about a minute, on a CPU, with the digits inside the package."""
+"""``torchcaps demo``: a capsule network at work in about a minute, on a CPU, with the digits inside the package."""
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,108 +11,113 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from torchcaps.models import CapsNet, CapsNetOutput
+    from torchcaps.eval.report.measured import MeasuredRun
+    from torchcaps.models import CapsNetOutput
 
-__all__ = ["demo", "register"]
+__all__ = ["register"]
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(demo)
+    app.command("demo")(demo)
 
 
 def demo(
-    steps: Annotated[int, typer.Option(help="Training steps of 50 digits.", min=1)] = 400,
-    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("out/demo"),
+    out: Annotated[Path, typer.Option("--out", help="Folder for the run, the report and the picture.")] = Path(
+        "out/demo"
+    ),
+    steps: Annotated[int | None, typer.Option("--steps", help="Fewer training steps than the recipe.", min=1)] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the run.")] = 0,
 ) -> None:
-    """Train a small CapsNet on the embedded digits and look into its routing.
+    """Train a small CapsNet on the embedded digits, measure it, and look into its routing.
 
     **Examples**
 
         torchcaps demo
 
-        torchcaps demo --steps 100 --out /tmp/demo
+        torchcaps demo --steps 20 --out demo
     """
-    import torch
-    from rich.columns import Columns
     from rich.console import Console
 
     import torchcaps
-    from torchcaps import data, models
-    from torchcaps.cli.terminal import picture
-    from torchcaps.eval.routing_picture import save_routing_picture
+    from torchcaps import train
+    from torchcaps.eval.output import write_file
+    from torchcaps.eval.report import make_report
+    from torchcaps.eval.report.measured import measure_run
 
     console = Console()
     console.rule("[bold]The network of the paper")
     console.print(str(torchcaps.create_model("capsnet").summary(show=False)), highlight=False, markup=False)
 
     console.rule("[bold]A small one, trained here and now on 1,000 digits")
-    torch.manual_seed(0)
-    model = models.CapsNet(conv_channels=64, primary_types=8)
-    _train(model, steps, console)
-    test = data.sample_digits("test")
-    images = test.images.float() / 255
-    with torch.no_grad():
-        predicted = model.eval()(images).lengths.argmax(1)
-    right = predicted == test.labels
-    console.print(f"[bold]{int(right.sum())} of {len(test)}[/] digits that it never saw are right.\n")
-
+    changes = [] if steps is None else [f"training.steps={steps}"]
+    result = train.fit("demo", changes, seed=seed, run_dir=_free_folder(out))
+    measured = measure_run(result.folder, slug="run1")
+    error = measured.result.error
+    console.print(
+        f"[bold]{error.total - error.count} of {error.total}[/] digits that it never saw are right "
+        f"([bold]{100 * (1 - error.share):.1f} %[/]) after {result.seconds:.0f} s of training.\n"
+    )
     console.rule("[bold]One of them, looked at closely")
-    index = int(right.nonzero()[7 % int(right.sum())])
-    with torch.no_grad():
-        result = model(images[index : index + 1], return_trace=True)
-        drawn = model.reconstruct(result.capsules, predicted[index : index + 1])[0]
-    console.print(Columns([picture(images[index]), picture(drawn)], padding=(0, 3)))
-    console.print("     what it sees                  what its capsule draws\n")
-    console.print(_lengths_table(result, int(test.labels[index])))
-    path = save_routing_picture(model, images[index], out / "routing.png")
-    console.print(f"\nWhere each position sends its votes, as a picture: [bold]{path}[/]")
-    console.print("Next: ten lines of Python in README.md, or  .venv/bin/torchcaps --help")
+    picture = _look_closely(measured, result.folder / "routing.png", console)
+    report = write_file(result.folder / "report.html", make_report([measured], "").page)
+    console.print(f"\nWhere each position of the picture sends its votes: [bold]{picture}[/]")
+    console.print(f"The whole report, to open in a browser:              [bold]{report}[/]")
+    console.print("\nNext (the program is in .venv/bin here):")
+    for command, what in (
+        (f"tweak {result.folder} --class 5 --out tweak.png", "what each dimension of a capsule means"),
+        (f"predict {result.folder} PICTURE.png", "a digit of your own"),
+        ("train mnist-official", "the real thing, on a GPU"),
+        ("--help", "everything else"),
+    ):
+        console.print(f"  [bold]torchcaps {command}[/]  [dim]{what}[/]", highlight=False)
 
 
-def _train(model: CapsNet, steps: int, console: Console) -> None:
+def _free_folder(out: Path) -> Path:
+    """The first of run-1, run-2, … that does not exist: a demo never touches an earlier one."""
+    number = 1
+    while (out / f"run-{number}").exists():
+        number += 1
+    return out / f"run-{number}"
+
+
+def _look_closely(measured: MeasuredRun, picture_path: Path, console: Console) -> Path:
     import torch
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.columns import Columns
 
-    from torchcaps import data
+    from torchcaps.cli.terminal import picture
+    from torchcaps.data import sample_digits
+    from torchcaps.eval.figures.routing import routing_figure
+    from torchcaps.eval.figures.style import to_png
+    from torchcaps.eval.output import write_file
+    from torchcaps.models import CapsNet
 
-    shift = data.augment.build([{"name": "shift", "pixels": 2}])
-    loader = data.Loader(data.sample_digits("train"), batch_size=50, augment=shift)
-    loss = model.make_loss()
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, total_iters=steps)
-    batches = itertools.islice(itertools.chain.from_iterable(itertools.repeat(loader)), steps)
-    columns = (TextColumn("training"), BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("", total=steps)
-        for batch in batches:
-            out = model(batch.images)
-            terms = loss(out.lengths, batch.labels, model.reconstruct(out.capsules, batch.labels), batch.images)
-            optimizer.zero_grad()
-            terms.total.backward()
-            optimizer.step()
-            schedule.step()
-            progress.update(task, advance=1, description=f"loss {terms.total.item():.4f}")
+    model, test = measured.model, sample_digits("test")
+    assert isinstance(model, CapsNet)
+    index = int(measured.right[7 % len(measured.right)]) if len(measured.right) else 0
+    image = test.images[index].float() / 255
+    with torch.no_grad():
+        output = model(image.unsqueeze(0), return_trace=True)
+        drawn = model.reconstruct(output.capsules, output.lengths.argmax(1))[0]
+    colours = console.color_system is not None
+    console.print(Columns([picture(image, colours), picture(drawn, colours)], padding=(0, 3)))
+    console.print("     what it sees                  what its capsule draws\n")
+    console.print(_lengths_table(output, int(test.labels[index])))
+    return write_file(picture_path, to_png(routing_figure(model, image), dots_per_inch=110))
 
 
-def _lengths_table(result: CapsNetOutput, true_class: int) -> Table:
-    """Routing at work: the class capsules after each iteration; what agrees grows, what does not shrinks."""
+def _lengths_table(output: CapsNetOutput, true_class: int) -> Table:
+    """Routing at work: the class capsules after each iteration; those that agree with their votes grow."""
     from rich.table import Table
 
     from torchcaps.cli.terminal import bar
 
-    assert result.trace is not None
-    lengths = result.trace.outputs[:, 0].norm(dim=-1)  # [R, J]
-    entropy = result.trace.entropy()[:, 0]
+    assert output.trace is not None
+    lengths = output.trace.outputs[:, 0].norm(dim=-1)  # [R, J]
     table = Table(title="length of each class capsule after each routing iteration", box=None)
     table.add_column("class", justify="right")
-    for r in range(len(lengths)):
-        table.add_column(f"iteration {r + 1}", min_width=17)
+    for iteration in range(len(lengths)):
+        table.add_column(f"iteration {iteration + 1}", min_width=17)
     for j in range(lengths.shape[1]):
-        cells = [f"{bar(float(lengths[r, j]), 10):<10} {lengths[r, j]:.2f}" for r in range(len(lengths))]
+        cells = [f"{bar(float(length), 10):<10} {float(length):.2f}" for length in lengths[:, j]]
         table.add_row(str(j), *cells, style="bold" if j == true_class else "")
-    table.add_row("", *(f"entropy {value:.4f}" for value in entropy), style="dim")
     return table
-
-
-if __name__ == "__main__":
-    typer.run(demo)

@@ -8,8 +8,14 @@ from torch import Tensor
 __all__ = ["bar", "picture"]
 
 
-def picture(image: Tensor) -> Text:
-    """A grey picture ``[1, H, W]`` in [0, 1], two rows of pixels in a line of half blocks."""
+SHADES = " .:-=+*#%@"
+
+
+def picture(image: Tensor, colours: bool = True) -> Text:
+    """A grey picture ``[1, H, W]`` in [0, 1]: two rows of pixels in a line of half blocks, or shades of letters."""
+    if not colours:
+        lines = (image[0, ::2].clamp(0, 1) * (len(SHADES) - 1)).round().int().tolist()
+        return Text("\n".join("".join(SHADES[shade] for shade in line) for line in lines))
     rows = (image[0].clamp(0, 1) * 255).round().int().tolist()
     if len(rows) % 2:
         rows.append([0] * len(rows[0]))
