@@ -16,6 +16,7 @@ from torchcaps.nn import (
     CapsNetLoss,
     CapsuleLinear,
     ConvReconstructionDecoder,
+    PictureConv2d,
     PrimaryCapsules,
     ReconstructionDecoder,
     Routing,
@@ -92,7 +93,7 @@ class CapsNet(Model):
         if self.start_values not in ("authors", "torch"):
             raise ValueError(f"unknown start_values {start_values!r}; choose 'authors' or 'torch'")
 
-        self.conv = nn.Conv2d(C, conv_channels, conv_kernel, padding=padding)
+        self.conv = PictureConv2d(C, conv_channels, conv_kernel, padding=padding)
         self.primary = PrimaryCapsules(
             conv_channels, primary_types, primary_dim, primary_kernel, primary_stride, padding, primary_scale
         )

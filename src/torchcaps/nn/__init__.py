@@ -1,5 +1,6 @@
 """Layers with parameters."""
 
+from torchcaps.nn.convolution import PictureConv2d
 from torchcaps.nn.decoder import ConvReconstructionDecoder, ReconstructionDecoder
 from torchcaps.nn.linear import CapsuleLinear, Routing
 from torchcaps.nn.losses import CapsNetLoss, LossTerms, MarginLoss
@@ -12,6 +13,7 @@ __all__ = [
     "ConvReconstructionDecoder",
     "LossTerms",
     "MarginLoss",
+    "PictureConv2d",
     "PrimaryCapsules",
     "ReconstructionDecoder",
     "Routing",
