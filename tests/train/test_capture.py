@@ -10,7 +10,7 @@ from torchcaps.train.capture import wants_compile
 from torchcaps.train.distributed import World
 from torchcaps.train.feed import Feed, load_source
 from torchcaps.train.recipe import TrainingSection
-from training_runs import losses, records, tiny_recipe
+from training_runs import losses, records, tiny_recipe, train_tiny
 
 gpu = pytest.mark.gpu
 
@@ -86,3 +86,24 @@ def test_a_gpu_trains_like_the_cpu(tmp_path):
 def test_when_to_compile(setting, device, steps, wanted):
     section = TrainingSection(steps=steps, compile=setting)
     assert wants_compile(section, torch.device(device), steps) is wanted
+
+
+@pytest.mark.parametrize(("broken", "mode", "notes"), [({"batch"}, "compiled", 1), ({"batch", "network"}, "eager", 2)])
+def test_what_cannot_be_compiled_runs_as_it_is(tmp_path, monkeypatch, broken, mode, notes):
+    def compiler(target, **_options):
+        part = "network" if isinstance(target, torch.nn.Module) else "batch"
+
+        def fail(*_arguments):
+            raise RuntimeError(f"no code for the {part}")
+
+        return fail if part in broken else target
+
+    plain = train_tiny(tmp_path / "plain", "training.compile=off")
+    monkeypatch.setattr(torch, "compile", compiler)
+    fallen_back = train_tiny(tmp_path / "fallen-back", "training.compile=on")
+    assert losses(fallen_back) == losses(plain)
+    assert records(fallen_back)[-1]["mode"] == mode
+    assert [note["text"].split(": ", 1)[1] for note in records(fallen_back, "note")] == [
+        "RuntimeError: no code for the batch",
+        "RuntimeError: no code for the network",
+    ][:notes]

@@ -86,11 +86,19 @@ class StepRunner:
         return reason is None
 
     def _first_compiled_step(self) -> None:
-        """Compilation happens in the first forward pass, before any weight has changed: a failure can be undone."""
+        """Compilation happens in the first forward pass, before any weight has changed: a failure can be undone.
+
+        The making of the batch is given up first, since the network gains most.
+        """
         try:
             self._on_side_stream(self.step)
         except Exception as error:  # any compiler, any reason
-            self.step.objective, self.step.batch = self._plain, self.step.feed.batch
+            if self.step.batch != self.step.feed.batch:
+                self.step.batch = self.step.feed.batch
+                self._tell(f"torch.compile failed, batches are made uncompiled if they are why: {_first_line(error)}")
+                self._first_compiled_step()
+                return
+            self.step.objective = self._plain
             self.mode = "eager"
             self._tell(f"torch.compile failed, the step runs uncompiled and slower: {_first_line(error)}")
             self._on_side_stream(self.step)
@@ -122,7 +130,7 @@ class StepRunner:
 
 def _first_line(error: Exception) -> str:
     text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0] if text else 'no message'}"
+    return f"{type(error).__name__}: {' '.join(text[:2]) if text else 'no message'}"
 
 
 def _warn(message: str) -> None:
