@@ -150,23 +150,10 @@ def test_bf16_trains_nearly_like_fp32(tmp_path):
     assert losses(half) != losses(full)
 
 
-def test_a_compiler_that_fails_is_said_once_and_changes_nothing(tmp_path, monkeypatch):
-    def broken(thing: object, **options: object) -> nn.Module:
-        class Broken(nn.Module):
-            def forward(self, *inputs: object) -> None:
-                raise RuntimeError("no compiler here\nand more lines")
-
-        return Broken()
-
-    plain = train_tiny(tmp_path / "plain", "training.steps=3")
-    monkeypatch.setattr(torch, "compile", broken)
-    run = train_tiny(tmp_path / "compiled", "training.steps=3", "training.compile=on", "training.capture=on")
-    assert same_weights(weights(run), weights(plain))
-    notes = [note["text"] for note in records(run, "note")]
-    assert len(notes) == 2
-    assert "without a CUDA graph: CUDA graphs need a CUDA device" in notes[0]
-    assert notes[1].endswith("RuntimeError: no compiler here")
-    assert records(run)[-1]["mode"] == "eager"
+def test_a_graph_that_cannot_be_had_is_said(tmp_path):
+    run = train_tiny(tmp_path, "training.steps=2", "training.capture=on")
+    (note,) = records(run, "note")
+    assert "without a CUDA graph: CUDA graphs need a CUDA device" in note["text"]
 
 
 def test_seeds_differ_and_repeat(tmp_path):
