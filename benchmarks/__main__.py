@@ -1,10 +1,5 @@
-"""``make bench``: everything that can be measured on this machine."""
+"""``make bench``: everything that can be measured on any machine; ``torchcaps bench --list`` names the rest."""
 
-import runpy
-import sys
+from torchcaps.cli.app import main
 
-BENCHMARKS = ("benchmarks.capsnet_cpu", "benchmarks.data")
-
-for name in BENCHMARKS:
-    sys.argv = [name]
-    runpy.run_module(name, run_name="__main__")
+main(["bench"])

@@ -32,6 +32,7 @@ COMMANDS = (
     "export",
     "models",
     "doctor",
+    "bench",
 )
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130

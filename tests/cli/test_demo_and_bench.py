@@ -1,0 +1,55 @@
+import re
+import runpy
+import sys
+
+import pytest
+
+from torchcaps.cli.app import main
+
+
+def examples_of(command: str, capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    assert main([command, "--help"]) == 0
+    printed = capsys.readouterr().out.split("Examples")[1]  # behind the usage line
+    return [example.split() for example in re.findall(rf"torchcaps ({command}[^│\n]*)", printed)]
+
+
+def test_every_example_of_demo_runs_and_leaves_a_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    examples = examples_of("demo", capsys)
+    assert len(examples) == 2
+    for example in examples:
+        assert main([*example, "--steps", "2"]) == 0  # the last --steps counts
+        printed = capsys.readouterr().out
+        assert re.search(r"\d+ of 500 digits that it never saw are right", printed)
+        assert "8,215,728" in printed
+        assert "iteration 3" in printed
+    for folder in ("out/demo/run-1", "demo/run-1"):
+        assert (tmp_path / folder / "report.html").read_text().startswith("<!doctype html>")
+        assert (tmp_path / folder / "routing.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["demo", "--steps", "1", "--out", "demo"]) == 0
+    assert (tmp_path / "demo" / "run-2" / "report.html").is_file()
+
+
+def test_every_example_of_bench_runs(monkeypatch, capsys):
+    calls = []
+    monkeypatch.setattr(runpy, "run_module", lambda name, run_name: calls.append((name, sys.argv[1:])))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", ["torchcaps"])
+    for example in examples_of("bench", capsys):
+        assert main(example) == 0
+    assert "capsnet_cpu" in capsys.readouterr().out
+    assert calls == [
+        ("benchmarks.capsnet_cpu", []),
+        ("benchmarks.data", []),
+        ("benchmarks.capsnet_cpu", ["--seconds", "2"]),
+    ]
+
+
+def test_unknown_benchmark(capsys):
+    assert main(["bench", "everything"]) == 1
+    assert "choose from capsnet_cpu, data" in capsys.readouterr().err
+
+
+def test_completion_is_offered(capsys):
+    assert main(["--help"]) == 0
+    assert "--install-completion" in capsys.readouterr().out
