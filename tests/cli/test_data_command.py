@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -119,3 +123,23 @@ def test_preview_to_a_place_that_cannot_be_written(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["data", "preview", "mnist-sample", "--out", str(tmp_path / "file" / "sheet.png")]) == 1
     assert "cannot be written" in capsys.readouterr().err
+
+
+def examples(capsys) -> list[list[str]]:
+    found = []
+    for command in ("list", "fetch", "info", "verify", "preview"):
+        assert main(["data", command, "--help"]) == 0
+        (example,) = re.findall(rf"Example: torchcaps (data {command}.*)", capsys.readouterr().out)
+        found.append(example.split())
+    return found
+
+
+def test_every_example_of_the_help_runs(tmp_path, monkeypatch, capsys):
+    shutil.copytree(real_data("mnist") / "mnist", tmp_path / "data" / "mnist")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TORCHCAPS_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    write_picture_folder(tmp_path / "my" / "pictures", {"cat": 6, "dog": 6})
+    for example in examples(capsys):
+        assert main([os.path.expanduser(word) for word in example]) == 0, example  # a shell expands ~
+    assert (tmp_path / "sheet.png").is_file()

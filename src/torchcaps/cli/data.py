@@ -95,7 +95,7 @@ def info_command(name: Name, data_dir: DataDir = None, size: Size = None, strict
     _print_source(_load(name, data_dir, size, strict))
 
 
-@data_app.command("verify", epilog="Example: torchcaps data verify cifar10")
+@data_app.command("verify", epilog="Example: torchcaps data verify mnist")
 def verify_command(name: KnownName, data_dir: DataDir = None) -> None:
     """Compare checksums and counts of a data set on this machine with what is expected. Fetches nothing."""
     from torchcaps.data.registry import find_source, load, source_info
