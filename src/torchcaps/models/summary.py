@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from torchcaps.nn import CapsuleLinear
+from torchcaps.ops.routing.backends import choose_backend
 from torchcaps.ops.routing.eager import vote_buffer_bytes
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def summarize(model: Model, batch_size: int = 128) -> Summary:
             parameters = sum(p.numel() for p in layer.parameters())
             layers.append(LayerSummary(name, type(layer).__name__, tuple(output.shape), parameters))
             output_bytes.append(output.numel() * output.element_size())
-            if isinstance(layer, CapsuleLinear):
+            if isinstance(layer, CapsuleLinear) and _forms_votes(inputs[0], layer, device):
                 vote_bytes.append(vote_buffer_bytes(inputs[0], layer.weight, device))
 
         layer.register_forward_hook(hook)
@@ -109,6 +110,12 @@ def summarize(model: Model, batch_size: int = 128) -> Summary:
         # A layer's input and output gradients live together; the votes and those of the largest layer do not.
         working_bytes=max([2 * max(output_bytes), *vote_bytes]),
     )
+
+
+def _forms_votes(u: Tensor, layer: CapsuleLinear, device: str) -> bool:
+    """Whether this layer would hold votes on the model's own device; the fused kernels hold none."""
+    probe = torch.empty(0, *u.shape[1:], device=device, dtype=u.dtype)
+    return callable(layer.routing) or choose_backend(layer.backend, probe, layer.weight)[0] != "triton"
 
 
 def _bytes_kept_for_backward(model: Model, batch_size: int) -> int:
