@@ -40,10 +40,12 @@ def demo(
 
     import torchcaps
     from torchcaps import train
+    from torchcaps.eval.figures.style import matplotlib
     from torchcaps.eval.output import write_file
     from torchcaps.eval.report import make_report
     from torchcaps.eval.report.measured import measure_run
 
+    matplotlib()  # what would stop the end is said before the work
     console = Console()
     console.rule("[bold]The network of the paper")
     console.print(str(torchcaps.create_model("capsnet").summary(show=False)), highlight=False, markup=False)
