@@ -56,7 +56,7 @@ def demo(
     measured = measure_run(result.folder, slug="run1")
     error = measured.result.error
     console.print(
-        f"[bold]{error.total - error.count} of {error.total}[/] digits that it never saw are right "
+        f"[bold]{error.total - error.count} of {error.total}[/] digits that it was not trained on are right "
         f"([bold]{100 * (1 - error.share):.1f} %[/]) after {result.seconds:.0f} s of training.\n"
     )
     console.rule("[bold]One of them, looked at closely")
