@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import gzip
 import hashlib
 import platform
 import time
@@ -18,11 +17,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
-from torch import Tensor
 
-from torchcaps.data import TestSplit, TrainSplit, random, sample_digits
+from torchcaps.data import TestSplit, TrainSplit, load, random, sample_digits
 from torchcaps.data.affine_digits import AffineDigits, ink_extent
 from torchcaps.data.augment import AUGMENTATIONS, Crop, build
 from torchcaps.data.loader import Loader
@@ -45,20 +42,13 @@ class Row:
     target: str = ""
 
 
-def read_idx(path: Path) -> Tensor:
-    """An IDX file of bytes, gzipped."""
-    raw = gzip.decompress(path.read_bytes())
-    shape = np.frombuffer(raw, ">i4", count=raw[3], offset=4).tolist()
-    return torch.from_numpy(np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape).copy())
-
-
 def load_mnist(folder: Path | None) -> tuple[TrainSplit, TestSplit, str]:
     """Training and test digits, and which they are."""
     if folder is None:
         return sample_digits("train"), sample_digits("test"), "embedded digits, 1,000 + 500"
-    images = [read_idx(folder / f"{part}-images-idx3-ubyte.gz")[:, None] for part in ("train", "t10k")]
-    labels = [read_idx(folder / f"{part}-labels-idx1-ubyte.gz").long() for part in ("train", "t10k")]
-    return TrainSplit(images[0], labels[0]), TestSplit(images[1], labels[1]), "MNIST, 60,000 + 10,000"
+    source = load(f"idx:{folder}")
+    assert source.test is not None
+    return source.train, source.test, f"{folder.name}, {len(source.train):,} + {len(source.test):,}"
 
 
 def seconds_per_call(work: Callable[[], object], device: torch.device) -> list[float]:
@@ -208,7 +198,7 @@ def hash_rows(device: torch.device) -> list[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--mnist", type=Path, help="folder with the four gzipped IDX files")
+    parser.add_argument("--mnist", type=Path, help="folder with the four IDX files")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads (default 2)")
     parser.add_argument("--csv", type=Path, help="write the rows there too")
     options = parser.parse_args()

@@ -17,9 +17,11 @@ import torchcaps.data.multimnist
 import torchcaps.data.overlap
 from torchcaps.data import TestSplit, TrainSplit, sample_digits
 from torchcaps.data.multi_loader import MultiLoader
+from torchcaps.data.multimnist import VARIANTS as RULES
 from torchcaps.data.multimnist import MultiBatch, MultiMNIST
 from torchcaps.data.overlap import bounding_boxes, frame_overlap, overlap
 from torchcaps.errors import DataError
+from torchcaps.models import get_preset
 
 VARIANTS = ["paper", "official"]
 # sha256 over the bytes of images, labels and singles of pairs 0, 499, 998, … of seed 0 of the embedded digits.
@@ -270,3 +272,10 @@ def test_examples_in_the_manual() -> None:
     for example in examples:
         exec(example, names)
     assert names["batch"].images.shape == (1000, 1, 36, 36)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_variants_are_those_of_the_presets(variant: str) -> None:
+    preset, rule = get_preset(variant), RULES[variant]
+    assert (rule.pad, rule.shift) == (preset.multimnist_pad, preset.multimnist_shift)
+    assert rule.base_shift_once == preset.multimnist_base_shift_once

@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from torchcaps import ops
 from torchcaps.data.random import RandomStream
 from torchcaps.data.source import Split
 from torchcaps.data.window import cut_windows, pad_pictures
@@ -38,8 +39,7 @@ class MultiBatch:
 
     def multi_hot(self, num_classes: int = 10) -> Tensor:
         """Both classes as float32 ``[B, num_classes]`` with two ones in each row, the target of the margin loss."""
-        rows = torch.zeros(len(self.labels), num_classes, device=self.labels.device)
-        return rows.scatter_(1, self.labels, 1.0)
+        return ops.multi_hot(self.labels, num_classes)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Hold examples out of a set: stratified by class, whole groups together, the same choice on every machine.
 
-The choice comes from 64-bit keys computed by integer arithmetic alone (SplitMix64 of seed and position), so it
-does not change with the version of any random generator.
+The choice comes from the counter hash of :mod:`torchcaps.data.random`, integer arithmetic alone, so it does not change
+with the version of any random generator.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from torchcaps.data.random import GAMMA, hash_counter
 from torchcaps.data.source import Source, Split, TestSplit, TrainSplit, ValidationSplit
 from torchcaps.errors import DataError
 
@@ -137,12 +138,9 @@ def _proportional_shares(sizes: Indices, count: int) -> Indices:
 
 
 def _counter_keys(seed: int, count: int) -> Keys:
-    """SplitMix64 of seed and position: uint64 ``[count]``."""
-    keys = np.arange(count, dtype=np.uint64) + np.uint64(seed % 2**32) * np.uint64(2**32) + np.uint64(1)
-    keys = keys * np.uint64(0x9E3779B97F4A7C15)
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(keys ^ (keys >> np.uint64(31)), dtype=np.uint64)
+    """64 random bits for each position: uint64 ``[count]``. The seed moves the counter by 2³² places each."""
+    bits = hash_counter(torch.arange(1, count + 1), key=(seed % 2**32 << 32) * GAMMA)
+    return bits.squeeze(-1).numpy().view(np.uint64)
 
 
 def _checked_fraction(fraction: float) -> float:
