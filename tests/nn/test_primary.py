@@ -36,7 +36,7 @@ def test_a_pixel_touches_only_the_capsules_that_see_it():
     assert changed == [0, 1]  # both types at the first position
 
 
-def test_channels_last_needs_no_copy():
+def test_channels_last_gives_the_same_capsules():
     layer = nn.PrimaryCapsules(3, types=2, dim=4, kernel_size=3).to(memory_format=torch.channels_last)
     features = torch.randn(2, 3, 7, 7)
     torch.testing.assert_close(layer(features.to(memory_format=torch.channels_last)), layer(features))

@@ -63,7 +63,7 @@ def test_five_wrong_routings_fail_with_the_right_words(routing, name, words):
         report.raise_if_failed()
 
 
-def test_shared_logits_are_the_only_complaint_where_nothing_else_is_wrong():
+def test_one_mistake_brings_no_complaints_about_other_things():
     """A mistake in one place must not drown in follow-up complaints of other properties."""
     assert [f.name for f in check_routing(wrong_routings.detached_update_called_full_gradient).failures] == [
         "full_gradient"
