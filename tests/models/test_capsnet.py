@@ -142,6 +142,8 @@ def test_wrong_pictures_say_what_to_do():
         model(torch.rand(28, 28))
     with pytest.raises(TypeError, match=r"images\.float\(\) / 255"):
         model(torch.zeros(2, 1, 28, 28, dtype=torch.uint8))
+    with pytest.raises(TypeError, match=r"must be a tensor.*got list; torch\.stack them"):
+        model([torch.rand(1, 28, 28)])
     with pytest.raises(ValueError, match="has no decoder"):
         torchcaps.create_model("capsnet", conv_channels=4, primary_types=1, decoder="none").reconstruct(
             torch.rand(1, 10, 16), torch.tensor([0])

@@ -27,6 +27,10 @@ class Model(nn.Module, PyTorchModelHubMixin, library_name="torchcaps", tags=["ca
     def check_images(self, images: Tensor) -> None:
         """Raise an error that helps when pictures do not fit the network."""
         C, H, W = self.image_shape
+        if not isinstance(images, Tensor):
+            raise TypeError(
+                f"pictures must be a tensor [B, {C}, {H}, {W}], got {type(images).__name__}; torch.stack them"
+            )
         if images.ndim != 4 or tuple(images.shape[1:]) != self.image_shape:
             raise ValueError(
                 f"this network takes pictures [B, {C}, {H}, {W}], got {list(images.shape)}; resize them, "
