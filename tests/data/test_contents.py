@@ -33,7 +33,7 @@ def test_damaged_gzip_contents_are_found(tmp_path):
         read_contents(tmp_path / "digits.gz")
 
 
-@pytest.mark.parametrize("data", [b"", gzip.compress(b"")])
+@pytest.mark.parametrize("data", [b"", gzip.compress(b"")], ids=["empty", "gzip of nothing"])  # gzip holds the time
 def test_nothing_is_not_data(tmp_path, data):
     (tmp_path / "empty").write_bytes(data)
     with pytest.raises(DataError, match=r"empty|holds nothing"):
