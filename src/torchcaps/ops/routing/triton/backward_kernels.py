@@ -74,6 +74,14 @@ def child_gradient_kernel(
         highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI, PRECISION)
         pull = tl.zeros((BT, TI * PP), tl.float32)  # Σ_j c_ij W_ijᵀ V_j
         mean_so_far = tl.zeros((BT, TI), tl.float32)
+    if LOGITS and PRECISION == "ieee":
+        # The mean first: taken off afterwards, as below, it cancels digits that float32 products are asked for.
+        for j in range(J):
+            w = as_operand(load_weight(weight, i, p, n_inside, j, J, D, P, SHARED, DP), COMPUTE, PRECISION)
+            seen_gradient = project(load_parent(grad_sums, b, b_inside, j, J, D, DP), w, PRECISION, False)
+            seen = project(load_parent(agreed, b, b_inside, j, J, D, DP), w, PRECISION, SPLIT)
+            coupling = coupling_of(add_dimensions(seen * children, BT, TI, PP), highest, factor, PRECISION)
+            mean_so_far += coupling * add_dimensions(seen_gradient * children, BT, TI, PP)
     for j in range(J):
         w = as_operand(load_weight(weight, i, p, n_inside, j, J, D, P, SHARED, DP), COMPUTE, PRECISION)
         seen_gradient = project(load_parent(grad_sums, b, b_inside, j, J, D, DP), w, PRECISION, False)
@@ -83,17 +91,21 @@ def child_gradient_kernel(
             seen = project(load_parent(agreed, b, b_inside, j, J, D, DP), w, PRECISION, SPLIT)
             coupling = coupling_of(add_dimensions(seen * children, BT, TI, PP), highest, factor, PRECISION)
             c = repeat_over_dimensions(coupling, BT, TI, PP)
-            if LOGITS:
-                a = add_dimensions(seen_gradient * children, BT, TI, PP)
-                mean_so_far += coupling * a
-                gradient += c * (seen_gradient + repeat_over_dimensions(a, BT, TI, PP) * seen)
-                pull += c * seen
-            else:
+            if not LOGITS:
                 gradient += c * seen_gradient
+            else:
+                a = add_dimensions(seen_gradient * children, BT, TI, PP)
+                if PRECISION == "ieee":
+                    a -= mean_so_far
+                else:
+                    mean_so_far += coupling * a
+                    pull += c * seen
+                gradient += c * (seen_gradient + repeat_over_dimensions(a, BT, TI, PP) * seen)
     if UNIFORM:
         gradient *= share
-    elif LOGITS:  # Σ_j ℓ_ij W_ijᵀ V_j needs the mean, known only now
-        gradient -= repeat_over_dimensions(mean_so_far, BT, TI, PP) * pull
+    elif LOGITS:
+        if PRECISION != "ieee":  # Σ_j ℓ_ij W_ijᵀ V_j needs the mean, known only now
+            gradient -= repeat_over_dimensions(mean_so_far, BT, TI, PP) * pull
         tl.store(mean + offsets, mean_so_far, mask=inside)
     if ACCUMULATE:
         gradient += tl.load(before + u_offsets, mask=u_inside, other=0)

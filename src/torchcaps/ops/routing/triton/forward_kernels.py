@@ -14,6 +14,7 @@ import triton.language as tl
 
 from torchcaps.ops.routing.triton.pieces import (
     SIZES,
+    add_compensated,
     add_dimensions,
     as_operand,
     coupling_of,
@@ -106,6 +107,7 @@ def weighted_sum_kernel(
     if not UNIFORM:
         parent = load_parent(agreed, b, b_inside, j, J, D, DP)
     sums = tl.zeros((BT, DP), tl.float32)
+    lost = tl.zeros((BT, DP), tl.float32)
     for step in range(tiles_per_slot):
         tile = slot * tiles_per_slot + step
         i, p, n_inside = lower_columns(tile, I, P, TI, PP)
@@ -119,7 +121,11 @@ def weighted_sum_kernel(
             highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI, PRECISION)
             coupling = coupling_of(logit, highest, factor, PRECISION)
             scaled = as_operand(repeat_over_dimensions(coupling, BT, TI, PP) * children, COMPUTE, PRECISION)
-        sums = tl.dot(scaled, tl.trans(w), sums, input_precision=PRECISION)
+        if PRECISION == "ieee":  # thousands of children in one order would lose more than plain PyTorch's blocks do
+            votes = tl.dot(scaled, tl.trans(w), input_precision=PRECISION)
+            sums, lost = add_compensated(sums, lost, votes)
+        else:
+            sums = tl.dot(scaled, tl.trans(w), sums, input_precision=PRECISION)
     d = tl.arange(0, DP)
     offsets = (slot * B + b)[:, None] * (J * D) + j * D + d[None, :]
     tl.store(partial_sums + offsets, sums, mask=b_inside[:, None] & (d < D)[None, :])

@@ -14,6 +14,7 @@ import triton.language as tl
 
 __all__ = [
     "SIZES",
+    "add_compensated",
     "add_dimensions",
     "as_operand",
     "coupling_of",
@@ -31,8 +32,10 @@ __all__ = [
     "weight_offsets",
 ]
 
-SIZES = ("B", "J", "tiles_per_slot", "rows", "slots")
-"""Arguments a kernel is not compiled anew for; I stays out, since its divisors decide how wide the loads are."""
+SIZES = ("B", "J", "rows", "slots")
+"""Arguments a kernel is not compiled anew for. I stays out, since its divisors decide how wide the loads are, and so
+does the number of tiles in a slot: where it is 1, which it often is, the loop over them vanishes.
+"""
 
 
 @triton.jit
@@ -160,6 +163,14 @@ def exponential(x, PRECISION: tl.constexpr):
     r = (x - n * 0.693359375) + n * 2.12194440e-4  # ln 2 in two parts: the first product is exact
     tail = 1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720 + r * (1 / 5040))))
     return tl.exp2(n) * (1.0 + (r + r * r * (0.5 + r * tail)))
+
+
+@triton.jit
+def add_compensated(total, lost, addend):
+    """``total + addend`` and what its rounding lost, to be given back with the next addend (Kahan's sum)."""
+    wanted = addend - lost
+    new_total = total + wanted
+    return new_total, (new_total - total) - wanted
 
 
 @triton.jit
