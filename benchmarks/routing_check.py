@@ -170,10 +170,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--every", type=int, default=1, help="take every n-th case only")
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--processes", type=int, default=14)
     parser.add_argument("--seconds", type=float, default=math.inf, help="report what is ready by then")
     options = parser.parse_args()
-    cases = list(grid())[:: options.every]
+    cases = [case for case in grid() if case.precision in options.precisions][:: options.every]
     rows = run_grid(cases, options.processes, options.seconds)
     failures = [row for row in rows if not row["ok"]]
     if options.csv:

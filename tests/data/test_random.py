@@ -113,11 +113,12 @@ def test_each_output_bit_is_fair() -> None:
     assert float((share - 0.5).abs().max()) < 5 * 0.5 / 50_000**0.5
 
 
-def test_traced_without_a_break() -> None:
+@pytest.mark.parametrize("lanes", [1, 2, 6])
+def test_traced_without_a_break_and_to_the_same_bits(lanes: int) -> None:
     stream = RandomStream(0, "traced")
-    traced = torch.compile(lambda c: stream.integers(c, 25, lanes=2), backend="eager", fullgraph=True)
+    traced = torch.compile(lambda c: stream.bits(c, lanes), backend="eager", fullgraph=True)
     counters = torch.arange(50)
-    assert torch.equal(traced(counters), stream.integers(counters, 25, lanes=2))
+    assert torch.equal(traced(counters), stream.bits(counters, lanes))
 
 
 def test_too_many_lanes_are_refused() -> None:

@@ -27,6 +27,9 @@ __all__ = ["LANES", "RandomStream", "hash_counter"]
 LANES = 1 << 16
 
 
+MASK = (1 << 64) - 1
+
+
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
@@ -41,8 +44,13 @@ def _shift_right(state: Tensor, places: int) -> Tensor:
 
 
 def _hash_plain(counter: Tensor, key: int, lanes: int) -> Tensor:
-    starts = torch.arange(lanes, device=counter.device) * LANE_STEP + key
-    state = torch.add(starts, counter.unsqueeze(-1), alpha=GAMMA)
+    if torch.compiler.is_compiling():
+        # Inductor would take "lane · constant" for an index, whose 32 bits the constant does not fit.
+        offsets = [_signed((key + lane * LANE_STEP) & MASK) for lane in range(lanes)]
+        state = torch.stack([counter * GAMMA + offset for offset in offsets], dim=-1)
+    else:
+        starts = torch.arange(lanes, device=counter.device) * LANE_STEP + key
+        state = torch.add(starts, counter.unsqueeze(-1), alpha=GAMMA)
     state = (state ^ _shift_right(state, 30)) * MULTIPLIERS[0]
     state = (state ^ _shift_right(state, 27)) * MULTIPLIERS[1]
     return state ^ _shift_right(state, 31)
@@ -61,7 +69,7 @@ def hash_counter(counter: Tensor, key: int, lanes: int = 1) -> Tensor:
     """
     if not 1 <= lanes <= LANES:
         raise ValueError(f"lanes must be 1 to {LANES}, got {lanes}; beyond that two counters could meet")
-    key = _signed(key & ((1 << 64) - 1))
+    key = _signed(key & MASK)
     if counter.is_cuda and fused_hash is not None and not torch.compiler.is_compiling():
         return fused_hash(counter, key, lanes, GAMMA, LANE_STEP, *MULTIPLIERS)
     return _hash_plain(counter, key, lanes)

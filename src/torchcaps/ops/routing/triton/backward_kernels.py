@@ -15,6 +15,7 @@ import triton.language as tl
 
 from torchcaps.ops.routing.triton.pieces import (
     SIZES,
+    add_compensated,
     add_dimensions,
     as_operand,
     coupling_of,
@@ -69,6 +70,7 @@ def child_gradient_kernel(
     u_inside = b_inside[:, None] & n_inside[None, :]
     offsets, inside = per_child(b, b_inside, tile, I, TI)
     gradient = tl.zeros((BT, TI * PP), tl.float32)
+    lost = tl.zeros((BT, TI * PP), tl.float32)
     if not UNIFORM:
         children = tl.load(u + u_offsets, mask=u_inside, other=0).to(tl.float32)
         highest, factor = load_normaliser(normaliser, b, b_inside, tile, I, TI, PRECISION)
@@ -86,13 +88,13 @@ def child_gradient_kernel(
         w = as_operand(load_weight(weight, i, p, n_inside, j, J, D, P, SHARED, DP), COMPUTE, PRECISION)
         seen_gradient = project(load_parent(grad_sums, b, b_inside, j, J, D, DP), w, PRECISION, False)
         if UNIFORM:
-            gradient += seen_gradient
+            term = seen_gradient
         else:
             seen = project(load_parent(agreed, b, b_inside, j, J, D, DP), w, PRECISION, SPLIT)
             coupling = coupling_of(add_dimensions(seen * children, BT, TI, PP), highest, factor, PRECISION)
             c = repeat_over_dimensions(coupling, BT, TI, PP)
             if not LOGITS:
-                gradient += c * seen_gradient
+                term = c * seen_gradient
             else:
                 a = add_dimensions(seen_gradient * children, BT, TI, PP)
                 if PRECISION == "ieee":
@@ -100,7 +102,11 @@ def child_gradient_kernel(
                 else:
                     mean_so_far += coupling * a
                     pull += c * seen
-                gradient += c * (seen_gradient + repeat_over_dimensions(a, BT, TI, PP) * seen)
+                term = c * (seen_gradient + repeat_over_dimensions(a, BT, TI, PP) * seen)
+        if PRECISION == "ieee":
+            gradient, lost = add_compensated(gradient, lost, term)
+        else:
+            gradient += term
     if UNIFORM:
         gradient *= share
     elif LOGITS:
