@@ -199,7 +199,7 @@ def test_primary_capsules_are_the_same_with_and_without(scale: float, monkeypatc
         monkeypatch.setenv("TORCHCAPS_BACKEND", name)
         capsules = layer(features)
         results[name] = [capsules, *torch.autograd.grad(capsules[..., 0].sum(), list(layer.parameters()))]
-    precision = {} if DTYPE == torch.float32 else {"rtol": 0.05, "atol": 0.05}
+    precision = {} if torch.float32 == DTYPE else {"rtol": 0.05, "atol": 0.05}
     torch.testing.assert_close(results["triton"], results["eager"], **precision)
 
 

@@ -20,6 +20,7 @@ def forward_kernel(
     weight,  # [N, KH, KW, C]
     partial,  # [splits, B·OH·OW, N], written
     M,
+    splits,
     H: tl.constexpr,
     W: tl.constexpr,
     C: tl.constexpr,
@@ -29,19 +30,18 @@ def forward_kernel(
     KH: tl.constexpr,
     KW: tl.constexpr,
     STRIDE: tl.constexpr,
-    SPLITS: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
 ):
-    """A tile of positions × output channels; the sum over taps and channels is cut into SPLITS programs."""
+    """A tile of positions × output channels; the sum over taps and channels is shared by several programs."""
     columns: tl.constexpr = N // BN
     chunks: tl.constexpr = C // BK
     steps: tl.constexpr = KH * KW * chunks
     program = tl.program_id(0)
     n = program % columns * BN + tl.arange(0, BN)
-    split = program // columns % SPLITS
-    m = program // columns // SPLITS * BM + tl.arange(0, BM)
+    split = program // columns % splits
+    m = program // columns // splits * BM + tl.arange(0, BM)
     b, position = m // (OH * OW), m % (OH * OW)
     corner = (position // OW * STRIDE * W + position % OW * STRIDE) * C
     origin = b.to(tl.int64) * (H * W * C) + corner
@@ -50,7 +50,7 @@ def forward_kernel(
     w_places = weight + n[None, :] * (KH * KW * C) + k[:, None]
     inside = (m < M)[:, None]
     total = tl.zeros((BM, BN), tl.float32)
-    for step in range(split * steps // SPLITS, (split + 1) * steps // SPLITS):
+    for step in range(split * steps // splits, (split + 1) * steps // splits):
         tap, chunk = step // chunks, step % chunks
         patch = tl.load(x_places + ((tap // KW * W + tap % KW) * C + chunk * BK), mask=inside, other=0)
         total = tl.dot(patch, tl.load(w_places + step * BK), total)
@@ -60,10 +60,10 @@ def forward_kernel(
 
 @triton.jit
 def add_splits_kernel(
-    partial,  # [SPLITS, size] float32
+    partial,  # [splits, size] float32
     out,  # [size], written
     size,
-    SPLITS: tl.constexpr,
+    splits,
     BLOCK: tl.constexpr,
 ):
     """The sum of the splits, in their order, rounded once."""
@@ -71,7 +71,7 @@ def add_splits_kernel(
     inside = i < size
     places = partial + i
     total = tl.zeros((BLOCK,), tl.float32)
-    for _ in range(SPLITS):
+    for _ in range(splits):
         total += tl.load(places, mask=inside, other=0)
         places += size
     tl.store(out + i, total.to(out.dtype.element_ty), mask=inside)

@@ -53,11 +53,11 @@ def forward(x: Tensor, weight: Tensor, stride: int, tile: Tile | None = None, sp
     partial = out if splits == 1 else torch.empty(splits, M, N, dtype=torch.float32, device=x.device)
     with on_device(x.device):
         forward_kernel[(tiles * splits,)](
-            x, weight, partial, M, **asdict(sizes), SPLITS=splits, BM=tile.rows, BN=tile.columns, BK=CHANNEL_STEP,
+            x, weight, partial, M, splits, **asdict(sizes), BM=tile.rows, BN=tile.columns, BK=CHANNEL_STEP,
             num_warps=tile.warps, num_stages=tile.stages,
         )  # fmt: skip
         if splits > 1:
-            add_splits_kernel[(triton.cdiv(M * N, ADD_BLOCK),)](partial, out, M * N, SPLITS=splits, BLOCK=ADD_BLOCK)
+            add_splits_kernel[(triton.cdiv(M * N, ADD_BLOCK),)](partial, out, M * N, splits, BLOCK=ADD_BLOCK)
     return out.permute(0, 3, 1, 2)
 
 
