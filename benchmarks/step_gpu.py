@@ -19,7 +19,6 @@ from torch import Tensor
 
 from benchmarks.gpu_timing import append_rows, capture, device_line, microseconds, percentile
 from benchmarks.step_layers import CONVOLUTIONS, PRIMARY_CONVOLUTIONS, ROUTINGS
-from benchmarks.strided_convolution import tune
 from torchcaps import ops
 from torchcaps.models import CapsNet
 
@@ -75,7 +74,7 @@ class Step:
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
         model, variant = self.model, self.variant
-        features = CONVOLUTIONS[variant.first](images, model.conv.weight, model.conv.bias)
+        features = CONVOLUTIONS[variant.first](model.conv, images)
         maps = PRIMARY_CONVOLUTIONS[variant.primary](features, model.primary.weight)
         maps = maps * model.primary.scale + model.primary.bias[:, None, None].to(maps.dtype)
         u = ops.squash(maps.permute(0, 2, 3, 1).reshape(len(images), -1, model.primary.dim))
@@ -92,8 +91,6 @@ class Step:
 
 
 def measure(variant: Variant, B: int) -> dict[str, float]:
-    if variant.primary == "triton":
-        tune(B, report=True)
     step = Step(variant, B)
     for _ in range(3):
         step()

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from benchmarks.strided_convolution import strided_convolution
 from benchmarks.textbook import textbook_capsules
-from torchcaps import ops
+from torchcaps import nn, ops
+from torchcaps.ops.convolution.op import convolve
 
 __all__ = ["CONVOLUTIONS", "PRIMARY_CONVOLUTIONS", "ROUTINGS"]
 
@@ -20,20 +20,13 @@ def _half(x: Tensor) -> Tensor:
     return x.to(torch.get_autocast_dtype("cuda")) if torch.is_autocast_enabled("cuda") else x
 
 
-def _cudnn(images: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    return F.conv2d(images.contiguous(memory_format=torch.channels_last), weight, bias).relu()
+def _cudnn(convolution: nn.PictureConv2d, images: Tensor) -> Tensor:
+    images = images.contiguous(memory_format=torch.channels_last)
+    return F.conv2d(images, convolution.weight, convolution.bias).relu()
 
 
-def _first_as_gemm(images: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """One input channel: 81 numbers a position, padded to a multiple of 8; comes out channels-last."""
-    channels, _, height, width = weight.shape
-    windows = _half(images)[:, 0].unfold(1, height, 1).unfold(2, width, 1)  # [B, rows, columns, height, width]
-    B, rows, columns = windows.shape[:3]
-    padding = -height * width % 8
-    patches = F.pad(windows.reshape(B * rows * columns, height * width), (0, padding))
-    matrix = F.pad(_half(weight).view(channels, height * width), (0, padding))
-    features = torch.addmm(_half(bias), patches, matrix.T).relu()
-    return features.view(B, rows, columns, channels).permute(0, 3, 1, 2)
+def _as_product(convolution: nn.PictureConv2d, images: Tensor) -> Tensor:
+    return convolution.as_product(images).relu()
 
 
 def _primary_cudnn(features: Tensor, weight: Tensor) -> Tensor:
@@ -63,7 +56,7 @@ def _primary_im2col(features: Tensor, weight: Tensor) -> Tensor:
 
 
 def _primary_triton(features: Tensor, weight: Tensor) -> Tensor:
-    return strided_convolution(_half(features), _half(weight))
+    return convolve(_half(features), _half(weight), 2)
 
 
 def _no_routing(u: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -75,7 +68,7 @@ def _with(backend: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     return lambda u, weight, bias: ops.capsule_linear(u, weight, 3, bias, backend=backend)
 
 
-CONVOLUTIONS = {"cudnn": _cudnn, "gemm": _first_as_gemm}
+CONVOLUTIONS = {"cudnn": _cudnn, "gemm": _as_product}
 PRIMARY_CONVOLUTIONS = {
     "cudnn": _primary_cudnn,
     "space_to_depth": _primary_space_to_depth,

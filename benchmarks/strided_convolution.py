@@ -1,154 +1,120 @@
-"""Can a hand-written product beat cuDNN on the primary capsules' convolution (9×9, stride 2, 256 → 256 channels)?
+"""Search for the tiles of the primary capsules' convolution (9×9, stride 2, 256 → 256 channels, bf16), beside cuDNN.
 
-    PYTHONPATH=src python -m benchmarks.strided_convolution
+    PYTHONPATH=src python -m benchmarks.strided_convolution --csv strided_convolution.csv
 
-``strided_convolution`` is a custom op on channels-last bf16: forward and data gradient are Triton, the weight gradient
-is cuDNN's. The tiles are searched for once for each batch size.
+Each row is one tile ``(rows, columns, warps, stages)``, for the forward pass with the number of splits behind it. The
+line of each batch size names first what ``torchcaps.ops.convolution.tiles`` takes by its rules. A tile whose result is
+not cuDNN's is reported and left out.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
-from typing import Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import torch
-import triton
 from torch import Tensor
 
-from benchmarks.gpu_timing import capture, microseconds, percentile
-from benchmarks.strided_kernels import data_gradient_kernel, forward_kernel
+from benchmarks.gpu_timing import append_rows, capture, device_line, microseconds, percentile
+from torchcaps.ops.convolution.launch import data_gradient, forward
+from torchcaps.ops.convolution.tiles import Processor, Tile, choose_splits, forward_tile, gradient_tile
 
-__all__ = ["strided_convolution"]
+SIZE, KERNEL, STRIDE, CHANNELS = 20, 9, 2, 256
+POSITIONS = ((SIZE - KERNEL) // STRIDE + 1) ** 2
+STEPS = KERNEL**2 * CHANNELS // 64
+TILES = [Tile(128, 256, 8), Tile(128, 128, 4), Tile(64, 256, 4)]
+SMALL_TILES = [Tile(rows, columns, 4) for rows in (16, 32, 64) for columns in (128, 256)]
+SPLITS = (1, 2, 3, 4, 5, 7)
+MANY_SPLITS = (3, 8, 16, 32, 64)
 
-FORWARD_TILES = [
-    (BM, BN, warps, stages, splits)
-    for BM, BN, warps, stages in ((128, 256, 8, 3), (128, 128, 4, 3), (128, 128, 4, 4))
-    for splits in (2, 3, 5)
-]
-GRADIENT_TILES = [(128, 256, 8, 3), (128, 128, 4, 3), (128, 128, 4, 4), (128, 128, 8, 4)]
-
-chosen: dict[tuple[str, int], tuple[int, ...]] = {}
-
-
-def sizes(x: Tensor, weight: Tensor, stride: int) -> dict[str, int]:
-    (_, C, H, W), (N, _, KH, KW) = x.shape, weight.shape
-    OH, OW = (H - KH) // stride + 1, (W - KW) // stride + 1
-    return {"H": H, "W": W, "C": C, "OH": OH, "OW": OW, "N": N, "KH": KH, "KW": KW, "STRIDE": stride}
+Way = tuple[Tile, int]  # the splits are 0 for the data gradient, which has none
 
 
-def forward(x: Tensor, weight: Tensor, stride: int, tile: tuple[int, ...]) -> Tensor:
-    BM, BN, warps, stages, splits = tile
-    s = sizes(x, weight, stride)
-    M = len(x) * s["OH"] * s["OW"]
-    partial = torch.empty(splits, M, s["N"], dtype=torch.float32 if splits > 1 else x.dtype, device=x.device)
-    forward_kernel[(triton.cdiv(M, BM) * splits * (s["N"] // BN),)](
-        x, weight, partial, M, **s, SPLITS=splits, BM=BM, BN=BN, BK=64, num_warps=warps, num_stages=stages
-    )
-    out = partial[0] if splits == 1 else torch.sum(partial, 0, dtype=torch.float32).to(x.dtype)
-    return out.view(len(x), s["OH"], s["OW"], s["N"]).permute(0, 3, 1, 2)
+def ways(what: str, B: int) -> list[Way]:
+    """What is worth trying for this batch; the library's own choice is always among it."""
+    if what == "gradient":
+        tries = [(tile, 0) for tile in (TILES if B > 64 else SMALL_TILES)]
+    else:
+        rows = POSITIONS * B
+        tiles = TILES if rows > 64 else [tile for tile in SMALL_TILES if tile.rows == 64]
+        # Few tiles leave most of the chip idle unless each is split many times.
+        tries = [(tile, splits) for tile in tiles for splits in (SPLITS if rows > 2048 else MANY_SPLITS)]
+    return list(dict.fromkeys([chosen(what, B), *tries]))
 
 
-@functools.cache
-def heavy_first(H: int, W: int, KH: int, KW: int, OH: int, OW: int, stride: int, device: str) -> Tensor:
-    def taps(place: int, size: int, count: int) -> int:
-        return sum((place - k) % stride == 0 and 0 <= (place - k) // stride < count for k in range(size))
-
-    work = [taps(position // W, KH, OH) * taps(position % W, KW, OW) for position in range(H * W)]
-    order = sorted(range(H * W), key=lambda position: -work[position])
-    return torch.tensor(order, dtype=torch.int32, device=device)
+def name_of(way: Way) -> str:
+    tile, splits = way
+    return str((tile.rows, tile.columns, tile.warps, tile.stages, *([splits] if splits else [])))
 
 
-def data_gradient(grad: Tensor, x: Tensor, weight: Tensor, stride: int, tile: tuple[int, ...]) -> Tensor:
-    BM, BN, warps, stages = tile
-    s = sizes(x, weight, stride)
-    order = heavy_first(s["H"], s["W"], s["KH"], s["KW"], s["OH"], s["OW"], stride, str(x.device))
-    grad_x = torch.empty_like(x)
-    blocks = triton.cdiv(len(x), BM)
-    data_gradient_kernel[(s["H"] * s["W"] * blocks * (s["C"] // BN),)](
-        grad, weight, order, grad_x, len(x), **s, BM=BM, BN=BN, BK=64, num_warps=warps, num_stages=stages
-    )
-    return grad_x
+def chosen(what: str, B: int) -> Way:
+    """What the library takes."""
+    processor = Processor.of(torch.device("cuda"))
+    if what == "gradient":
+        return gradient_tile(B, CHANNELS, processor), 0
+    tile = forward_tile(POSITIONS * B, CHANNELS, processor)
+    tiles = -(-POSITIONS * B // tile.rows) * (CHANNELS // tile.columns)
+    return tile, choose_splits(tiles, STEPS, processor)
 
 
-def tune(B: int, report: bool = False) -> None:
-    """Choose the tiles for this batch size, checking each against cuDNN."""
-    if ("forward", B) in chosen:
-        return
-    x = torch.randn(B, 256, 20, 20, device="cuda").bfloat16().to(memory_format=torch.channels_last)
-    weight = (0.02 * torch.randn(256, 256, 9, 9, device="cuda")).bfloat16().to(memory_format=torch.channels_last)
-    grad = torch.randn(B, 256, 6, 6, device="cuda").bfloat16().to(memory_format=torch.channels_last)
-    out = torch.conv2d(x, weight, None, 2)
-    flags = ([2, 2], [0, 0], [1, 1], False, [0, 0], 1, [True, False, False])
-    grad_x = torch.ops.aten.convolution_backward(grad, x, weight, None, *flags)[0]
-    jobs: list[tuple[str, list[tuple[int, ...]], Any, Tensor]] = [
-        ("forward", FORWARD_TILES, lambda tile: forward(x, weight, 2, tile), out),
-        ("gradient", GRADIENT_TILES, lambda tile: data_gradient(grad, x, weight, 2, tile), grad_x),
-    ]
-    plain = {
-        "forward": lambda: torch.conv2d(x, weight, None, 2),
-        "gradient": lambda: torch.ops.aten.convolution_backward(grad, x, weight, None, *flags),
+def channels_last(*shape: int) -> Tensor:
+    return torch.randn(shape, device="cuda").bfloat16().to(memory_format=torch.channels_last)
+
+
+def median_time(function: Callable[[], object]) -> float:
+    return percentile(microseconds(capture([function] * 2), 2, repeats=7, seconds=0.03), 0.5)
+
+
+def measure(B: int) -> Iterator[dict[str, object]]:
+    """Rows of the table for one batch size."""
+    x, weight = channels_last(B, CHANNELS, SIZE, SIZE), 0.02 * channels_last(CHANNELS, CHANNELS, KERNEL, KERNEL)
+    maps = torch.conv2d(x, weight, None, STRIDE)
+    grad = channels_last(*maps.shape)
+    flags = ([STRIDE] * 2, [0, 0], [1, 1], False, [0, 0], 1, [True, False, False])
+    cudnn: dict[str, Callable[[], Tensor]] = {
+        "forward": lambda: torch.conv2d(x, weight, None, STRIDE),
+        "gradient": lambda: torch.ops.aten.convolution_backward(grad, x, weight, None, *flags)[0],
     }
-    for name, tiles, function, exact in jobs:
-        times = {}
-        for tile in tiles:
-            result = function(tile)
-            error = float((result.float() - exact.float()).norm() / exact.float().norm())
-            if not error < 5e-3:
-                print(f"{name} {tile} is wrong: {error:.1e}")
+    own: dict[str, Callable[[Tile, int], Tensor]] = {
+        "forward": lambda tile, splits: forward(x, weight, STRIDE, tile, splits),
+        "gradient": lambda tile, splits: data_gradient(grad, weight, STRIDE, SIZE, SIZE, tile),
+    }
+    for what, library in cudnn.items():
+        expected = library().float()
+        yield {"B": B, "what": what, "tile": "cuDNN", "µs": round(median_time(library), 1)}
+        for way in ways(what, B):
+            name = name_of(way)
+            try:
+                error = float((own[what](*way).float() - expected).norm() / expected.norm())
+            except Exception as refusal:  # a tile may need more shared memory than there is
+                print(f"B {B} {what} {name}: {repr(refusal)[:200]}")
                 continue
-            replay = capture([functools.partial(function, tile)] * 2)
-            times[tile] = percentile(microseconds(replay, 2, repeats=7, seconds=0.03), 0.5)
-        chosen[name, B] = min(times, key=lambda tile: times[tile])
-        if report:
-            cudnn = percentile(microseconds(capture([plain[name]] * 2), 2, repeats=7, seconds=0.03), 0.5)
-            print(f"B {B} {name}: cuDNN {cudnn:.0f} µs;", ", ".join(f"{t} {v:.0f}" for t, v in times.items()))
+            if not error < 5e-3:  # both round to bf16 once
+                print(f"B {B} {what} {name} is wrong: {error:.1e}")
+                continue
+            yield {"B": B, "what": what, "tile": name, "µs": round(median_time(functools.partial(own[what], *way)), 1)}
 
 
-@torch.library.custom_op(
-    "benchmarks::strided_convolution", mutates_args=(), schema="(Tensor x, Tensor weight) -> Tensor"
-)
-def strided_convolution(x: Tensor, weight: Tensor) -> Tensor:
-    """Stride 2, no padding."""
-    return forward(_last(x), _last(weight), 2, chosen["forward", len(x)])
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--csv", type=Path)
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 16, 64, 128, 256, 512])
+    options = parser.parse_args()
+    torch.backends.cudnn.benchmark = True
+    for B in options.batches:
+        rows = list(measure(B))
+        if options.csv:
+            append_rows(options.csv, [{**row, **device_line()} for row in rows])
+        for what in ("forward", "gradient"):
+            times = {str(row["tile"]): row["µs"] for row in rows if row["what"] == what}
+            library, taken = times.pop("cuDNN"), times.pop(name_of(chosen(what, B)), "failed")
+            others = ", ".join(f"{tile} {time}" for tile, time in times.items())
+            print(
+                f"B {B} {what}: cuDNN {library}; taken {name_of(chosen(what, B))} {taken}; others {others}", flush=True
+            )
 
-
-@strided_convolution.register_fake
-def _shape(x: Tensor, weight: Tensor) -> Tensor:
-    s = sizes(x, weight, 2)
-    return x.new_empty(len(x), s["OH"], s["OW"], s["N"]).permute(0, 3, 1, 2)
-
-
-@torch.library.custom_op(
-    "benchmarks::strided_data_gradient", mutates_args=(), schema="(Tensor grad, Tensor x, Tensor weight) -> Tensor"
-)
-def strided_data_gradient(grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    return data_gradient(_last(grad), _last(x), _last(weight), 2, chosen["gradient", len(x)])
-
-
-@strided_data_gradient.register_fake
-def _gradient_shape(grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    return torch.empty_like(x, memory_format=torch.channels_last)
-
-
-def _last(x: Tensor) -> Tensor:
-    return x.contiguous(memory_format=torch.channels_last)
-
-
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-    x, weight = ctx.saved_tensors
-    grad = _last(grad)
-    only_weight = [False, True, False]
-    _, grad_weight, _ = torch.ops.aten.convolution_backward(
-        grad, x, weight, None, [2, 2], [0, 0], [1, 1], False, [0, 0], 1, only_weight
-    )
-    return strided_data_gradient(grad, x, weight), grad_weight
-
-
-strided_convolution.register_autograd(
-    _backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs)
-)
 
 if __name__ == "__main__":
-    torch.backends.cudnn.benchmark = True
-    for batch in (128, 512):
-        tune(batch, report=True)
+    main()

@@ -19,13 +19,11 @@ import torch
 
 from torchcaps.data import Source
 from torchcaps.data.augment import build
-from torchcaps.data.loader import evaluation_batches
 from torchcaps.data.multimnist import MultiMNIST
-from torchcaps.data.window import to_unit_float
+from torchcaps.eval import evaluate, evaluate_pairs
 from torchcaps.train import Recipe, RunResult, fit, load_recipe
 from torchcaps.train.distributed import choose_device
 from torchcaps.train.feed import load_source
-from torchcaps.train.objective import count_wrong
 
 MODES = {
     "plain": ("training.compile=off", "training.capture=off"),
@@ -34,26 +32,20 @@ MODES = {
     "compiled and captured": ("training.compile=on", "training.capture=on"),
 }
 TEST_PAIRS = 1_000_000
+TEST_BATCH = 1000
 
 
-@torch.no_grad()
 def test_error(result: RunResult, recipe: Recipe, source: Source, device: torch.device) -> dict[str, float]:
     """Wrong examples of the test split in float32."""
     if source.test is None:
         return {}
     model = result.load_model().to(device)
-    wrong, seen = torch.zeros((), dtype=torch.int64, device=device), 0
     if recipe.data.task == "multimnist":
         pairs = MultiMNIST(source.test, recipe.data.variant, device=device)  # type: ignore[arg-type]
-        batches = ((to_unit_float(b.images), b.labels) for b in pairs.batches(1000, stop=TEST_PAIRS))
+        error = evaluate_pairs(model, pairs, torch.arange(min(TEST_PAIRS, len(pairs))), TEST_BATCH).error
     else:
-        batches = (
-            (b.images, b.labels) for b in evaluation_batches(source.test, 1000, device, build(recipe.data.augment))
-        )
-    for images, labels in batches:
-        wrong += count_wrong(model(images).scores, labels)
-        seen += len(labels)
-    return {"test_error_percent": round(100 * int(wrong) / seen, 4), "test_wrong": int(wrong), "test_examples": seen}
+        error = evaluate(model, source.test, TEST_BATCH, build(recipe.data.augment)).error
+    return {"test_error_percent": round(error.percent, 4), "test_wrong": error.count, "test_examples": error.total}
 
 
 def summary(result: RunResult, batch_size: int, wall_seconds: float) -> dict[str, object]:

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from torchcaps.ops.precision import autocast_dtype
+
 __all__ = ["PictureConv2d"]
 
 
@@ -40,7 +42,7 @@ class PictureConv2d(nn.Conv2d):
     def _in_matrix_precision(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What autocast does for a product, done before the patches multiply the bytes."""
         assert self.bias is not None
-        dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else self.weight.dtype
+        dtype = autocast_dtype(images.device.type) or self.weight.dtype
         return images.to(dtype), self.weight.to(dtype), self.bias.to(dtype)
 
 

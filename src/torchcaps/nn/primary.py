@@ -9,6 +9,7 @@ from torch.nn import init
 
 from torchcaps import ops
 from torchcaps.nn.start_values import BIAS_START, CAPSULE_STD, truncated_normal_
+from torchcaps.ops.convolution import strided_convolution
 
 __all__ = ["PrimaryCapsules"]
 
@@ -79,9 +80,9 @@ class PrimaryCapsules(nn.Module):
             height, width = features.shape[2:]
             features = nn.functional.pad(features, (*self._pad(width), *self._pad(height)))
         if self.scale == 1.0:
-            maps = nn.functional.conv2d(features, self.weight, self.bias, self.stride)
+            maps = strided_convolution(features, self.weight, self.bias, self.stride)
         else:  # the scale stands before the bias
-            maps = nn.functional.conv2d(features, self.weight, None, self.stride)
+            maps = strided_convolution(features, self.weight, None, self.stride)
             maps = maps * self.scale + self.bias[:, None, None].to(maps.dtype)
         return ops.squash(rearrange(maps, "b (t p) h w -> b (h w t) p", p=self.dim))
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from torchcaps.ops.routing.triton import supports
 
-__all__ = ["BACKENDS", "ENVIRONMENT_VARIABLE", "choose_backend", "explain_backend"]
+__all__ = ["BACKENDS", "ENVIRONMENT_VARIABLE", "choose_backend", "explain_backend", "forced_backend"]
 
 BACKENDS = {
     "naive": "loops in float64, the ground truth; slow",
@@ -22,17 +22,23 @@ ENVIRONMENT_VARIABLE = "TORCHCAPS_BACKEND"
 _warned: set[str] = set()
 
 
+def forced_backend() -> str:
+    """The backend that the environment asks for, or ``"auto"``."""
+    forced = os.environ.get(ENVIRONMENT_VARIABLE, "auto")
+    if forced not in ("auto", *BACKENDS):
+        raise ValueError(
+            f"{ENVIRONMENT_VARIABLE}={forced!r} names no backend; set it to 'auto' or one of {', '.join(BACKENDS)}"
+        )
+    return forced
+
+
 def choose_backend(requested: str, u: Tensor, weight: Tensor | None = None) -> tuple[str, str]:
     """Name of the backend for this input, and the reason in words."""
     if requested not in ("auto", *BACKENDS):
         raise ValueError(f"unknown backend {requested!r}; choose from 'auto', {', '.join(map(repr, BACKENDS))}")
     if requested != "auto":
         return _able(requested, "the call asked for it", u, weight)
-    forced = os.environ.get(ENVIRONMENT_VARIABLE, "auto")
-    if forced not in ("auto", *BACKENDS):
-        raise ValueError(
-            f"{ENVIRONMENT_VARIABLE}={forced!r} names no backend; set it to 'auto' or one of {', '.join(BACKENDS)}"
-        )
+    forced = forced_backend()
     if forced != "auto":
         return _able(forced, f"{ENVIRONMENT_VARIABLE}={forced} forces it", u, weight)
     # float64 is asked for when exactness counts, so plain PyTorch is no surprise there.

@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor
 
+from torchcaps.ops.precision import autocast_dtype
 from torchcaps.ops.routing import eager, naive, triton
 from torchcaps.ops.routing.backends import choose_backend
 from torchcaps.ops.routing.checks import check_bias, check_linear, check_mask, check_sizes
@@ -16,8 +17,6 @@ from torchcaps.ops.routing.options import RoutingOptions
 from torchcaps.ops.routing.trace import RoutingTrace
 
 __all__ = ["capsule_linear", "dynamic_routing", "votes"]
-
-AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps")  # asking torch for them is a call that compilers cannot trace
 
 
 def votes(u: Tensor, weight: Tensor) -> Tensor:
@@ -186,15 +185,11 @@ def capsule_linear(
 
 def _common_dtype(u: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Autocast's dtype inside autocast, as for any matrix product; else the wider of the two."""
-    device = u.device.type
-    if device in AUTOCAST_DEVICES and torch.is_autocast_enabled(device):
-        dtype = torch.get_autocast_dtype(device)
-    else:
-        dtype = torch.promote_types(u.dtype, weight.dtype)
+    dtype = autocast_dtype(u.device.type) or torch.promote_types(u.dtype, weight.dtype)
     return u.to(dtype), weight.to(dtype)
 
 
 def _without_autocast(device: str) -> contextlib.AbstractContextManager[Any]:
     """The backends choose their precision themselves."""
-    on = device in AUTOCAST_DEVICES and torch.is_autocast_enabled(device)
+    on = autocast_dtype(device) is not None
     return torch.autocast(device, enabled=False) if on else contextlib.nullcontext()

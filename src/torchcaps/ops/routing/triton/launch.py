@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from torchcaps.ops.routing.triton.squash_kernels import (
     finish_forward_kernel,
 )
 from torchcaps.ops.routing.triton.tiles import Tile, Tiles, choose_tiles, next_power_of_two, slots_for
+from torchcaps.ops.triton_support import on_device
 
 __all__ = ["Saved", "route", "route_backward"]
 
@@ -111,7 +111,7 @@ def route(
     tile = problem.tiles.weighted_sum
     slots, per_slot = slots_for(problem.tiles_of(tile), problem.blocks(tile) * J, MOST_SLOTS)
     partial_sums = torch.empty(slots, B, J, D, **scratch)
-    with _on_device_of(u):
+    with on_device(u.device):
         for r in range(iterations):
             uniform = r == 0
             agreed = partial_sums if uniform else saved.agreed[r - 1]  # a pointer that is not read when uniform
@@ -167,7 +167,7 @@ def route_backward(
     grad_sums = torch.empty(passes, B, J, D, **scratch)
     mean = torch.empty(B, I, **scratch)
     pull, partial_pull = torch.empty(B, J, D, **scratch), torch.empty(slots, B, J, D, **scratch)
-    with _on_device_of(u):
+    with on_device(u.device):
         for r in reversed(range(lowest, R)):
             last, uniform = r == R - 1, r == 0
             g = grad_sums[r - lowest]
@@ -197,8 +197,3 @@ def route_backward(
     if problem.shared:
         grad_weight = wide_weight.sum(dim=0).to(weight.dtype)
     return grad_u, grad_weight, grad_bias
-
-
-def _on_device_of(u: Tensor) -> contextlib.AbstractContextManager[Any]:
-    """Triton launches on the current device, which need not be the tensor's."""
-    return torch.cuda.device(u.device) if u.is_cuda else contextlib.nullcontext()
