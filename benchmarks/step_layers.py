@@ -59,13 +59,13 @@ def _primary_triton(features: Tensor, weight: Tensor) -> Tensor:
     return convolve(_half(features), _half(weight), 2)
 
 
-def _no_routing(u: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def _no_routing(u: Tensor, weight: Tensor, bias: Tensor, iterations: int) -> Tensor:
     J, D = bias.shape
     return u.flatten(1)[:, : J * D].reshape(-1, J, D)
 
 
-def _with(backend: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    return lambda u, weight, bias: ops.capsule_linear(u, weight, 3, bias, backend=backend)
+def _with(backend: str) -> Callable[[Tensor, Tensor, Tensor, int], Tensor]:
+    return lambda u, weight, bias, iterations: ops.capsule_linear(u, weight, iterations, bias, backend=backend)
 
 
 CONVOLUTIONS = {"cudnn": _cudnn, "gemm": _as_product}
@@ -76,7 +76,7 @@ PRIMARY_CONVOLUTIONS = {
     "triton": _primary_triton,
 }
 ROUTINGS = {
-    "textbook": lambda u, weight, bias: textbook_capsules(u, weight),  # has no bias
+    "textbook": lambda u, weight, bias, iterations: textbook_capsules(u, weight, iterations),  # has no bias
     "eager": _with("eager"),
     "triton": _with("triton"),
     "none": _no_routing,
