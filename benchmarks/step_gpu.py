@@ -106,6 +106,7 @@ class Step:
         maps = PRIMARY_CONVOLUTIONS[variant.primary](features, model.primary.weight)
         maps = maps * model.primary.scale + model.primary.bias[:, None, None].to(maps.dtype)
         u = ops.squash(maps.permute(0, 2, 3, 1).reshape(len(images), -1, model.primary.dim))
+        assert model.classes.bias is not None
         return ROUTINGS[variant.routing](u, model.classes.weight, model.classes.bias, self.problem.R)
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
