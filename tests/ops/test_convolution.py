@@ -165,6 +165,7 @@ def test_the_gradient_has_a_gradient() -> None:
 
 @needs_kernels
 @pytest.mark.usefixtures("forced")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's modules use what torch calls old
 def test_registration_and_whole_graph_compilation() -> None:
     from torchcaps.ops.convolution import op
 

@@ -12,6 +12,8 @@ from torchcaps.ops.convolution import strided_convolution, supports
 
 pytest.importorskip("triton", reason="Triton is not installed, so the kernels cannot run")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
+# The compiler gives advice, and its own modules use what torch calls old.
+compiles = pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores", "ignore::DeprecationWarning")
 
 
 def inputs(B: int, dtype: torch.dtype, C: int = 256, N: int = 256, size: int = 20, kernel: int = 9) -> list[Tensor]:
@@ -29,8 +31,9 @@ def maps_and_gradients(convolve, tensors: list[Tensor], stride: int) -> list[Ten
     return [maps.detach(), *torch.autograd.grad(maps, leaves, grad.to(maps.dtype))]
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize("B", [1, 5, 33, 64, 100, 128, 130])
+@pytest.mark.parametrize(
+    ("B", "dtype"), [*((B, torch.bfloat16) for B in (1, 20, 33, 128, 130)), (128, torch.float16)], ids=str
+)
 def test_capsnet_sizes(B: int, dtype: torch.dtype) -> None:
     tensors = inputs(B, dtype)
     assert supports(*tensors) == (True, "the fastest on CUDA")
@@ -62,7 +65,7 @@ def test_offsets_beyond_32_bits() -> None:
     if torch.cuda.mem_get_info()[0] < 24 * 2**30:
         pytest.skip("needs 24 GiB of free memory")
     torch.utils.deterministic.fill_uninitialized_memory = False  # the gigabytes are all written
-    x = torch.zeros(33_000, 64, 32, 32, device="cuda", dtype=torch.bfloat16, memory_format=torch.channels_last)
+    x = torch.zeros(33_000, 32, 32, 64, device="cuda", dtype=torch.bfloat16).permute(0, 3, 1, 2)
     assert x.numel() > 2**31
     x[-1].normal_()
     _, weight = inputs(1, torch.bfloat16, 64, 64, 32, 3)
@@ -85,7 +88,7 @@ def forward_and_gradients(layer, features: Tensor) -> list[Tensor]:
     with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
         capsules = layer(features)
     parameters = [p for p in layer.parameters() if p.requires_grad]
-    return [capsules, *torch.autograd.grad(capsules[..., 0].float().sum(), [features, *parameters])]
+    return [capsules.detach(), *torch.autograd.grad(capsules[..., 0].float().sum(), [features, *parameters])]
 
 
 @pytest.mark.parametrize("scale", [1.0, 1 / 32])
@@ -112,7 +115,7 @@ def test_float32_stays_with_the_library() -> None:
     assert not any("torchcaps::strided" in event.key for event in profile.key_averages())
 
 
-@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")  # the compiler's advice
+@compiles
 @pytest.mark.parametrize("channels_last", [True, False])
 def test_compiled_as_one_graph(channels_last: bool) -> None:
     layer, features = primary(1 / 32)
@@ -145,7 +148,7 @@ def test_a_captured_graph_follows_its_inputs() -> None:
         assert relative_error(a, e.double()) <= 1e-3  # sums of the library's weight gradient may be in another order
 
 
-@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")  # the compiler's advice
+@compiles
 def test_compiled_with_the_compilers_own_graphs() -> None:
     layer, features = primary(1 / 32)
     features.requires_grad_()
