@@ -1,7 +1,8 @@
 """Between two passes over the children: add the slots up, then squash (Eq. 1) or its gradient; small kernels.
 
-The algebra avoids squares that overflow, as ``torchcaps.ops.squash`` does: with ``n = ‖s‖`` and ``h = √(1+n²)``,
-``v = (s/h)(n/h)`` and the gradient is ``n/h² · (g + (1/h² − n²/h²)(ŝ·g) ŝ)`` with ``ŝ = s/n``, and 0 at ``s = 0``.
+With ``n = ‖s‖`` and ``h² = 1 + n²``, ``v = s n/h²`` and the gradient is ``n/h² (g + (1 − n²)/h² (ŝ·g) ŝ)`` with
+``ŝ = s/n``, and 0 at ``s = 0``. It is taken in float64: D numbers for each parent cost nothing, their squares cannot
+overflow, and what rounding does here would be common to all children.
 """
 
 # mypy: ignore-errors
@@ -27,16 +28,6 @@ def _add_slots(partial, row, rows, slots, D: tl.constexpr, DP: tl.constexpr, SLO
         offsets = slot.to(tl.int64)[:, None] * rows * D + row * D + d[None, :]
         total += tl.sum(tl.load(partial + offsets, mask=inside, other=0), axis=0)
     return total
-
-
-@triton.jit
-def _norm_and_hypotenuse(s):
-    scale = tl.maximum(tl.max(tl.abs(s), axis=0), 1.0)
-    scaled = tl.div_rn(s, scale + tl.zeros_like(s))
-    norm = tl.sqrt_rn(tl.sum(scaled * scaled, axis=0)) * scale
-    larger, smaller = tl.maximum(norm, 1.0), tl.minimum(norm, 1.0)
-    ratio = tl.div_rn(smaller, larger)
-    return norm, larger * tl.sqrt_rn(1.0 + ratio * ratio)
 
 
 @triton.jit(do_not_specialize=SIZES)
@@ -67,8 +58,9 @@ def finish_forward_kernel(
     if BIAS:
         s += tl.load(bias + (row % J) * D + d, mask=inside, other=0).to(tl.float32)
     tl.store(sums + row * D + d, s, mask=inside)
-    norm, hypotenuse = _norm_and_hypotenuse(s)
-    v = tl.div_rn(s, hypotenuse + tl.zeros_like(s)) * tl.div_rn(norm, hypotenuse)
+    wide = s.to(tl.float64)
+    squared = tl.sum(wide * wide, axis=0)
+    v = (wide * (tl.sqrt(squared) / (1.0 + squared))).to(tl.float32)
     if LAST:
         tl.store(capsules + row * D + d, v.to(capsules.dtype.element_ty), mask=inside)
     else:
@@ -103,14 +95,12 @@ def finish_backward_kernel(
             g += tl.load(pull + row * D + d, mask=inside, other=0)
         tl.store(pull + row * D + d, g, mask=inside)
     s = tl.load(sums + row * D + d, mask=inside, other=0)
-    norm, hypotenuse = _norm_and_hypotenuse(s)
-    direction = tl.div_rn(
-        s, tl.maximum(norm, 1e-37) + tl.zeros_like(s)
-    )  # a zero vector has no direction, and its gradient is 0 below
-    along = tl.sum(direction * g, axis=0)
-    cosine, sine = tl.div_rn(1.0, hypotenuse), tl.div_rn(norm, hypotenuse)
-    grad = sine * cosine * (g + (cosine * cosine - sine * sine) * along * direction)
-    tl.store(grad_sums + row * D + d, grad, mask=inside)
+    wide, wide_g = s.to(tl.float64), g.to(tl.float64)
+    squared = tl.sum(wide * wide, axis=0)
+    along = tl.sum(wide * wide_g, axis=0) / tl.maximum(squared, 1e-300)  # (ŝ·g)/n; a zero vector gets 0 below
+    factor = tl.sqrt(squared) / (1.0 + squared)
+    grad = factor * (wide_g + (1.0 - squared) / (1.0 + squared) * along * wide)
+    tl.store(grad_sums + row * D + d, grad.to(tl.float32), mask=inside)
 
 
 @triton.jit(do_not_specialize=SIZES)
