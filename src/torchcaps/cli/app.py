@@ -31,6 +31,7 @@ COMMANDS = (
     "report",
     "export",
     "models",
+    "reproduce",
     "doctor",
     "bench",
 )

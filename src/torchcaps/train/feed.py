@@ -126,8 +126,8 @@ def _augmented_once(split: ValidationSplit, augment: Augmentations) -> Validatio
     images = augment(split.images, torch.arange(len(split)), VALIDATION_SEED)
     if images.dtype != torch.uint8:
         raise RecipeError(
-            "data.validation_augmented needs augmentations that keep whole grey levels (shift, crop, place, flip, cutout, "
-            "affine, elastic), but data.augment has one that computes with brightness; leave it out"
+            "data.validation_augmented needs augmentations that keep whole grey levels (shift, crop, place, flip, "
+            "cutout, affine, elastic), but data.augment has one that computes with brightness; leave it out"
         )
     return ValidationSplit(images, split.labels, split.groups, split.attributes)
 
