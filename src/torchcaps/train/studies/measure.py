@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal, cast
 
 import torch
@@ -16,6 +16,8 @@ from torchcaps.data.source import Split
 from torchcaps.data.window import to_unit_float
 from torchcaps.errors import DataError
 from torchcaps.eval import Proportion, spread_pairs
+from torchcaps.eval.evaluate import Watch
+from torchcaps.eval.precision import full_precision
 from torchcaps.eval.recipe_facts import DataChoice
 from torchcaps.models import Model
 from torchcaps.train.engine import choose_precision, use_channels_last
@@ -27,8 +29,6 @@ __all__ = ["Measurement", "count_errors", "measured_split"]
 BATCH = {"cuda": 5000}
 SMALL_BATCH = 250
 BATCHES_BETWEEN_LOOKS = 20
-
-Watch = Callable[[int, int], None]
 
 
 def measured_split(recipe: Recipe, source: Source, name: str) -> Split:
@@ -96,7 +96,7 @@ def count_errors(
     model.eval()
     wrong = torch.zeros((), dtype=torch.int64, device=device)
     done = 0
-    with torch.backends.cudnn.flags(allow_tf32=False):
+    with full_precision():
         for number, (images, labels) in enumerate(batches):
             if cuda:
                 images = images.contiguous(memory_format=torch.channels_last)

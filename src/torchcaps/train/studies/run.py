@@ -31,6 +31,7 @@ from torchcaps.train.tables import differing_keys
 
 __all__ = ["StudyOptions", "run_study"]
 
+RUNS_BETWEEN_RESETS = 6
 LEAST_SHARE = 0.05  # of the budget; with less left no new piece of work is begun, since a run must first compile
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -82,7 +83,6 @@ def run_study(study: Study, options: StudyOptions, tell: Callable[[str], None] =
                 if clock.nearly_over:
                     raise OutOfTimeError
                 runner.run(cell, recipe)
-            _forget_compiled_code()
     except OutOfTimeError:
         left = sum(not runner.is_finished(cell, recipe) for cell, recipe in plan)
         tell(f"time is over: {len(plan) - left} of {len(plan)} runs are done; the same command goes on")
@@ -111,6 +111,7 @@ class _Runner:
         self.study, self.options, self.clock, self.tell = study, options, clock, tell
         self._sources: dict[tuple[object, ...], Source] = {}
         self._last_line = time.monotonic()
+        self._runs = 0
 
     def is_finished(self, cell: Cell, recipe: Recipe) -> bool:
         return (self._path(cell, recipe) / RESULT).exists()
@@ -154,6 +155,9 @@ class _Runner:
             self.tell(f"{title}: failed, {error}")
         finally:
             _free_memory()
+            self._runs += 1
+            if self._runs % RUNS_BETWEEN_RESETS == 0:
+                _forget_compiled_code()
         if not self.options.keep_checkpoints:
             rmtree(folder.checkpoints, ignore_errors=True)
 
@@ -230,6 +234,6 @@ def _free_memory() -> None:
 
 
 def _forget_compiled_code() -> None:
-    """The compiler gives up on a function after a handful of variants, and each cell is one."""
+    """The compiler gives up on a function after eight variants: one a seed of the batch, one a network of the step."""
     if "torch._dynamo" in sys.modules:
         torch.compiler.reset()
