@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="table1, ablation or search.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="table1, ablation, affine or search.")],
     cell: Annotated[
         list[str] | None, typer.Option("--cell", metavar="NAME", help="This cell, or a pattern; may be given again.")
     ] = None,
@@ -41,7 +41,8 @@ def reproduce(
     ] = 1.0,
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")] = "auto",
     test_pairs: Annotated[
-        int | None, typer.Option("--test-pairs", min=1, help="Pairs of MultiMNIST to measure on; all unless told.")
+        int | None,
+        typer.Option("--test-pairs", min=1, help="Pairs of MultiMNIST, or affine copies, to measure; all unless told."),
     ] = None,
     recipe: Annotated[
         str | None, typer.Option("--recipe", help="For search: mnist-best or mnist-open.", show_default=False)
@@ -60,8 +61,8 @@ def reproduce(
     """Train and measure every cell of a study with several seeds, and write its table.
 
     A run is resumed where the last call's time ended, and a finished one is never repeated. table1 looks at the test
-    set, once a run; ablation and search choose on held-out digits and do not. The table is written as Markdown, CSV
-    and HTML, from the records alone. Exit status 3: the time was over before all was done.
+    set, once a run, and so does affine; ablation and search choose on held-out digits and do not. The table is written
+    as Markdown, CSV and HTML, from the records alone. Exit status 3: the time was over before all was done.
 
     **Examples**
 
@@ -73,9 +74,11 @@ def reproduce(
 
         torchcaps reproduce search --recipe mnist-best --cell base --cell "dropout-*" --budget 8m
 
+        torchcaps reproduce affine --seeds 3 --budget 8m
+
         torchcaps reproduce table1 --table-only --records records/table1
     """
-    from torchcaps.train.studies import StudyOptions, collect_records, get_study, run_study, study_table
+    from torchcaps.train.studies import StudyOptions, collect_records, get_study, run_study, study_table, write_study
 
     chosen = get_study(study, recipe)
     folder = out or Path("runs") / chosen.name
@@ -90,7 +93,7 @@ def reproduce(
             scale=scale,
             device=device,
             data_dir=data_dir,
-            pairs=test_pairs,
+            limit=test_pairs,
             keep_checkpoints=keep_checkpoints,
             progress=not quiet,
         )
@@ -99,7 +102,7 @@ def reproduce(
         count = collect_records(chosen, folder, records)
         warn(f"{count} runs copied to {records}")
     table = study_table(chosen, folder)
-    for file in table.write(folder):
+    for file in write_study(chosen, folder):
         warn(f"wrote {file}")
     if console().is_terminal:
         _print(table.head, table.rows)

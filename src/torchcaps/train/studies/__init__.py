@@ -1,7 +1,7 @@
 """Studies: named cells × seeds → run folders → one table. The studies themselves are data, one file each."""
 
 from torchcaps.train.studies.catalog import get_study, list_studies
-from torchcaps.train.studies.collect import collect_records
+from torchcaps.train.studies.collect import collect_records, write_study
 from torchcaps.train.studies.definition import Cell, Study
 from torchcaps.train.studies.results import StudyResult, read_results
 from torchcaps.train.studies.run import StudyOptions, run_study
@@ -18,4 +18,5 @@ __all__ = [
     "read_results",
     "run_study",
     "study_table",
+    "write_study",
 ]

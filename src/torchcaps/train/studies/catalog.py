@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from torchcaps.errors import TorchcapsError
 from torchcaps.train.studies.ablation import ABLATION
+from torchcaps.train.studies.affine import AFFINE
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.search import SEARCHES
 from torchcaps.train.studies.table1 import TABLE1
 
 __all__ = ["get_study", "list_studies"]
 
-STUDIES = {"table1": TABLE1, "ablation": ABLATION}
+STUDIES = {"table1": TABLE1, "ablation": ABLATION, "affine": AFFINE}
 
 
 def list_studies() -> list[str]:

@@ -9,11 +9,18 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.train.run_folder import ENVIRONMENT, METRICS, RECIPE
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.results import RESULT
+from torchcaps.train.studies.sweep import write_sweep
 from torchcaps.train.studies.table import study_table
 
-__all__ = ["RECORD_FILES", "collect_records"]
+__all__ = ["RECORD_FILES", "collect_records", "write_study"]
 
 RECORD_FILES = (RECIPE, ENVIRONMENT, METRICS, RESULT)
+
+
+def write_study(study: Study, root: Path) -> list[Path]:
+    """The table of the runs below a folder, and the curve where the study has one, written beside them."""
+    files = study_table(study, root).write(root)
+    return [*files, *(write_sweep(study, root, root) if study.sweep else ())]
 
 
 def collect_records(study: Study, root: Path, records: Path) -> int:
@@ -32,5 +39,5 @@ def collect_records(study: Study, root: Path, records: Path) -> int:
             except OSError as error:
                 raise TorchcapsError(f"the record {target} cannot be written: {error.strerror or error}") from error
             copied += 1
-    study_table(study, records).write(records)
+    write_study(study, records)
     return copied

@@ -47,6 +47,8 @@ class Study:
     Attributes:
         columns: the words of each cell that the table shows, in order.
         split: ``"test"``, looked at once by finished runs; or ``"validation"``, where choices are to be made.
+        protocol: how a run is measured there, a name of :data:`torchcaps.train.studies.protocols.PROTOCOLS`.
+        extras: what else is measured and shown, by name; ``sweep`` names a series of extras that makes a curve.
         changes: laid over every cell's recipe, before its own.
         base: the cell that others are compared with, if any.
         seeds: how many each cell has unless told otherwise.
@@ -58,6 +60,9 @@ class Study:
     cells: tuple[Cell, ...]
     columns: tuple[str, ...]
     split: str
+    protocol: str = "split"
+    extras: tuple[str, ...] = ()
+    sweep: str = ""
     changes: tuple[str, ...] = ()
     base: str | None = None
     seeds: int = 3

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ class StudyResult:
     Attributes:
         errors, examples: counted on ``split`` of ``data``; both 0 where training failed.
         weights: ``"last"`` or ``"averaged"``, whichever the recipe keeps.
+        extras: what else was counted, (errors, examples) by name.
         failure: why training could not be finished, if it could not.
     """
 
@@ -39,11 +40,17 @@ class StudyResult:
     steps: int
     epochs: float
     training_seconds: float
+    extras: Mapping[str, Sequence[int]] = field(default_factory=dict)
     failure: str = ""
 
     @property
     def error(self) -> Proportion:
         return Proportion(self.errors, self.examples)
+
+    def extra(self, name: str) -> Proportion:
+        """One of the other counts."""
+        errors, examples = self.extras[name]
+        return Proportion(errors, examples)
 
     def write(self, folder: Path) -> Path:
         facts: dict[str, Any] = dict(vars(self))

@@ -25,7 +25,7 @@ from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe
 from torchcaps.train.run_folder import RunFolder
 from torchcaps.train.studies.definition import Cell, Study
-from torchcaps.train.studies.measure import Measurement
+from torchcaps.train.studies.protocols import PROTOCOLS, Task
 from torchcaps.train.studies.results import RESULT, StudyResult, run_path
 from torchcaps.train.tables import differing_keys
 
@@ -38,7 +38,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 @dataclass(frozen=True)
 class StudyOptions:
-    """How a study is run; none of it changes what is measured but ``changes``, ``scale`` and ``pairs``.
+    """How a study is run; none of it changes what is measured but ``changes``, ``scale`` and ``limit``.
 
     Attributes:
         out: the folder of the study; a run lies in ``out/CELL/seedN``.
@@ -46,7 +46,7 @@ class StudyOptions:
         seeds: 0 … N − 1 of each cell; the study's own number without it.
         budget: seconds for this call; without it, until all is done.
         changes, scale: laid over every recipe; its length, and the decay and warm-up of the rate, times ``scale``.
-        pairs: of MultiMNIST to measure on; all without it.
+        limit: the most examples of a test set that is made (pairs, affine copies), evenly spaced; all without it.
         keep_checkpoints: else they are removed once a run is measured.
     """
 
@@ -58,7 +58,7 @@ class StudyOptions:
     scale: float = 1.0
     device: str = "auto"
     data_dir: Path | None = None
-    pairs: int | None = None
+    limit: int | None = None
     keep_checkpoints: bool = False
     progress: bool = True
 
@@ -163,23 +163,29 @@ class _Runner:
 
     def _measure(self, cell: Cell, recipe: Recipe, folder: RunFolder, source: Source) -> StudyResult:
         device = choose_device(self.options.device)
-        measurement = Measurement(recipe, source, self.study.split, device, self.options.pairs)
         model = from_pretrained(folder.final)
-        error = measurement.error(model, self._watch)
+        task = Task(model, recipe, source, self.study.split, device, self.options.limit, self._watch)
+        measured = PROTOCOLS[self.study.protocol](task)
+        extras = {name: (share.count, share.total) for name, share in measured.extras.items()}
+        held_out = _last_record(folder.metrics, "validation")
+        if held_out:
+            count = int(held_out["examples"])
+            extras["held out"] = (round(held_out["error"] * count), count)
         last = _last_record(folder.metrics)
         found = StudyResult(
             cell=cell.name,
             seed=recipe.seed,
             split=self.study.split,
-            data=measurement.name,
-            errors=error.count,
-            examples=error.total,
+            data=measured.data,
+            errors=measured.error.count,
+            examples=measured.error.total,
             weights="averaged" if recipe.training.ema else "last",
-            precision="bf16" if measurement.precision == torch.bfloat16 else "fp32",
+            precision="bf16" if measured.precision == torch.bfloat16 else "fp32",
             parameters=sum(parameter.numel() for parameter in model.parameters()),
             steps=int(last["step"]),
             epochs=float(last["epoch"]),
             training_seconds=float(last["seconds"]),
+            extras=extras,
         )
         found.write(folder.path)
         return found
@@ -196,9 +202,9 @@ class _Runner:
             weights="none",
             precision="none",
             parameters=0,
-            steps=int(last["step"]),
-            epochs=float(last["epoch"]),
-            training_seconds=float(last["seconds"]),
+            steps=int(last.get("step", 0)),
+            epochs=float(last.get("epoch", 0)),
+            training_seconds=float(last.get("seconds", 0)),
             failure=reason,
         )
 
@@ -219,11 +225,10 @@ class _Runner:
         return self._sources[key]
 
 
-def _last_record(metrics: Path) -> dict[str, float]:
+def _last_record(metrics: Path, kind: str = "train") -> dict[str, float]:
     """Where training ended, by its log."""
     lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
-    training = [line for line in lines if line["kind"] == "train"]
-    return training[-1] if training else {"step": 0, "epoch": 0.0, "seconds": 0.0}
+    return next((line for line in reversed(lines) if line["kind"] == kind), {})
 
 
 def _free_memory() -> None:

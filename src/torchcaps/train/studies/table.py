@@ -26,7 +26,7 @@ def study_table(study: Study, root: Path) -> ResultTable:
     base = _finished(results[study.base]) if study.base else []
     difference = ("difference", "95 % interval of it") if study.base else ()
     rows = [_row(study, cell, results[cell.name], base) for cell in study.cells]
-    head = (*study.columns, *MEASURED, *difference, *LENGTH)
+    head = (*study.columns, *MEASURED, *difference, *study.extras, *LENGTH)
     note = study.note + _warning([result for found in results.values() for result in found])
     return ResultTable(study.title, head, rows, note, text_columns=len(study.columns))
 
@@ -42,7 +42,8 @@ def _row(study: Study, cell: Cell, results: Sequence[StudyResult], base: Sequenc
     count = f"{len(finished)}" + (f", {failed} failed" if failed else "")
     if not finished:
         empty = "failed" if failed else "–"
-        return (*words, empty, "–", count, *(("–", "–") if study.base else ()), "–", "–")
+        others = ("–",) * (len(study.extras) + (2 if study.base else 0))
+        return (*words, empty, "–", count, *others, "–", "–")
     summary = summarize_seeds([result.error.percent for result in finished])
     compared: tuple[str, ...] = ()
     if study.base:
@@ -50,7 +51,8 @@ def _row(study: Study, cell: Cell, results: Sequence[StudyResult], base: Sequenc
     epochs = _range([result.epochs for result in finished])
     errors = ", ".join(str(result.errors) for result in finished)
     total = f"{errors} of {finished[0].examples:,}"
-    return (*words, _mean(summary), _interval(summary, finished), count, *compared, epochs, total)
+    extras = tuple(_extra(name, finished) for name in study.extras)
+    return (*words, _mean(summary), _interval(summary, finished), count, *compared, *extras, epochs, total)
 
 
 def _warning(results: Sequence[StudyResult]) -> str:
@@ -67,6 +69,11 @@ def _range(values: Sequence[float]) -> str:
 
 def _mean(summary: SeedSummary) -> str:
     return f"{summary.mean:.3f}" + ("" if summary.deviation is None else f" ± {summary.deviation:.3f}")
+
+
+def _extra(name: str, finished: Sequence[StudyResult]) -> str:
+    shares = [result.extra(name).percent for result in finished if name in result.extras]
+    return _mean(summarize_seeds(shares)) if shares else "–"
 
 
 def _interval(summary: SeedSummary, finished: Sequence[StudyResult]) -> str:
