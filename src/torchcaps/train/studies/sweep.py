@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def sweep_points(study: Study, root: Path) -> dict[str, Points]:
 
 
 def write_sweep(study: Study, root: Path, folder: Path) -> list[Path]:
-    """``SWEEP.csv`` and ``SWEEP.png`` in a folder; nothing where no run is finished."""
+    """``SWEEP.csv`` and, where matplotlib is installed, ``SWEEP.png`` in a folder; nothing before a run is finished."""
     curves = sweep_points(study, root)
     if not curves:
         return []
@@ -42,11 +43,11 @@ def write_sweep(study: Study, root: Path, folder: Path) -> list[Path]:
     writer.writerow(("cell", "degrees", "error_percent_mean", "error_percent_deviation"))
     for cell, points in curves.items():
         writer.writerows((cell, f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points)
-    figure = sweep_figure(curves, "degrees, clockwise", "error in %, mean ± s.d. over seeds")
-    return [
-        write_file(folder / f"{study.sweep}.csv", text.getvalue()),
-        write_file(folder / f"{study.sweep}.png", to_png(figure)),
-    ]
+    files = [write_file(folder / f"{study.sweep}.csv", text.getvalue())]
+    if importlib.util.find_spec("matplotlib") is not None:
+        figure = sweep_figure(curves, "degrees, clockwise", "error in %, mean ± s.d. over seeds")
+        files.append(write_file(folder / f"{study.sweep}.png", to_png(figure)))
+    return files
 
 
 def _place(name: str) -> float:
