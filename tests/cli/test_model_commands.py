@@ -33,6 +33,7 @@ COMMANDS = (
     "report",
     "export",
     "models list",
+    "models pack",
     "models info",
     "doctor",
 )

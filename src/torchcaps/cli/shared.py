@@ -28,7 +28,10 @@ __all__ = [
 SECONDS_BETWEEN_LINES = 10.0
 
 ModelPath = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A run folder, a model folder or checkpoint, or a hub name owner/name.")
+    str,
+    typer.Argument(
+        metavar="MODEL", help="A run folder, a model folder or checkpoint, shipped weights by name, or owner/name."
+    ),
 ]
 DataName = Annotated[
     str | None,
