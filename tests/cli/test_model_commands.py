@@ -34,6 +34,7 @@ COMMANDS = (
     "export",
     "models list",
     "models pack",
+    "figures",
     "models info",
     "doctor",
 )

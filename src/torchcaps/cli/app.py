@@ -32,6 +32,7 @@ COMMANDS = (
     "export",
     "models",
     "reproduce",
+    "figures",
     "doctor",
     "bench",
 )
