@@ -7,7 +7,7 @@ from torchcaps._version import __version__
 
 if TYPE_CHECKING:
     from torchcaps import data, eval, models, nn, ops, testing, train
-    from torchcaps.models import create_model, from_pretrained, list_models, register_model
+    from torchcaps.models import create_model, from_pretrained, list_models, list_pretrained, register_model
     from torchcaps.ops import explain_backend
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "explain_backend",
     "from_pretrained",
     "list_models",
+    "list_pretrained",
     "models",
     "nn",
     "ops",
@@ -33,6 +34,7 @@ _HOME = {
     "explain_backend": "ops",
     "from_pretrained": "models",
     "list_models": "models",
+    "list_pretrained": "models",
     "register_model": "models",
 }
 

@@ -33,6 +33,8 @@ COMMANDS = (
     "report",
     "export",
     "models list",
+    "models pack",
+    "figures",
     "models info",
     "doctor",
 )

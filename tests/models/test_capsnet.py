@@ -195,3 +195,29 @@ def test_overfits_64_digits_in_under_200_steps(preset):
 def test_same_seed_gives_the_same_weights_bit_for_bit():
     first, second = (train_on_64_digits("official", 5)[0].state_dict() for _ in range(2))
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_the_loss_can_be_chosen_apart_from_the_preset():
+    loss = torchcaps.create_model("capsnet", loss_balance="paper", reconstruction_scale=0.1).make_loss()
+    assert (loss.balance, loss.reconstruction_scale) == ("paper", 0.1)
+    with pytest.raises(ValueError, match="unknown loss balance 'sum'"):
+        torchcaps.create_model("capsnet", loss_balance="sum")
+
+
+def test_capsule_dropout_silences_whole_capsules_in_training_only(monkeypatch):
+    settings = dict(conv_channels=8, primary_types=4)
+    model = CapsNet(**settings, capsule_dropout=0.5)
+    plain = CapsNet(**settings)
+    plain.load_state_dict(model.state_dict())
+    images = torch.rand(2, 1, 28, 28)
+    seen = []
+    routed = model.classes.forward
+    monkeypatch.setattr(model.classes, "forward", lambda lower: (seen.append(lower), routed(lower))[1])
+    model.train()(images)
+    lower = model.lower_capsules(images)
+    silent = (seen[0] == 0).all(dim=-1)  # [B, I]
+    assert 0.3 < silent.float().mean() < 0.7  # 288 draws: six standard deviations
+    torch.testing.assert_close(seen[0][~silent], 2 * lower[~silent])
+    assert torch.equal(model.eval()(images).lengths, plain.eval()(images).lengths)
+    with pytest.raises(ValueError, match="capsule_dropout must be a chance"):
+        CapsNet(capsule_dropout=1.0)

@@ -16,6 +16,8 @@ from torchcaps.data.loader import Loader
 from torchcaps.data.sample import sample_source
 from torchcaps.data.source import Source
 from torchcaps.train import fit, load_recipe
+from torchcaps.train.distributed import World
+from torchcaps.train.feed import Feed
 from torchcaps.train.objective import Objective, count_wrong
 from torchcaps.train.recipe import RecipeError
 from torchcaps.train.schedule import ema_weight, learning_rate
@@ -199,3 +201,30 @@ def test_every_shipped_recipe_runs_for_two_steps(name, tmp_path):
     model = result.load_model()
     assert model.num_classes == 4
     assert len(records(tmp_path, "validation")) == (recipe.data.validation > 0)
+
+
+def test_held_out_pictures_may_be_augmented_once_and_alike():
+    def held_out(*changes: str) -> torch.Tensor:
+        recipe = tiny_recipe("data.validation=0.1", 'data.augment=[{name="place", size=40}]', *changes)
+        feed = Feed.build(recipe, sample_source(), World(torch.device("cpu")), channels_last=False)
+        assert feed.image_shape == (1, 40, 40)
+        return torch.cat([example.images for example in feed.held_out(30)])
+
+    middle = held_out()
+    placed = [held_out("data.validation_augmented=true", f"seed={seed}") for seed in (0, 1)]
+    assert torch.equal(placed[0], placed[1])  # not a choice of the run
+    assert not torch.equal(placed[0], middle)
+    torch.testing.assert_close(placed[0].sum((1, 2, 3)), middle.sum((1, 2, 3)))  # the whole digit, elsewhere
+
+
+def test_held_out_pairs_show_every_digit():
+    changes = ("data.task=multimnist", "data.augment=[]", "data.validation=0.1", "data.validation_pairs=200")
+    feed = Feed.build(tiny_recipe(*changes), sample_source(), World(torch.device("cpu")), channels_last=False)
+    examples = list(feed.held_out(64))
+    assert sum(len(example.labels) for example in examples) == feed.validation_count == 200
+    assert torch.cat([example.labels[:, 0] for example in examples]).bincount(minlength=10).min() >= 20
+
+
+def test_a_stop_at_accuracy_needs_held_out_examples():
+    with pytest.raises(RecipeError, match=r"data\.validation is 0"):
+        tiny_recipe("training.stop_at_accuracy=0.9")

@@ -15,12 +15,15 @@ from torchcaps.train.tables import merge_tables, recipe_from_table, recipe_to_ta
 
 SHIPPED = {
     "affnist",
+    "affnist-baseline",
     "cifar10-official",
     "demo",
     "fashion",
     "folder",
     "mnist-baseline",
+    "mnist-best",
     "mnist-official",
+    "mnist-open",
     "mnist-paper",
     "multimnist-baseline",
     "multimnist-official",

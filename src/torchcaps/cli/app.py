@@ -31,6 +31,8 @@ COMMANDS = (
     "report",
     "export",
     "models",
+    "reproduce",
+    "figures",
     "doctor",
     "bench",
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torchcaps.cli.shared import DataDir, DataName, ModelPath, Pairs, SplitName, console, say, warn
+from torchcaps.cli.shared import DataDir, DataName, ModelPath, Pairs, SplitName, console, progress_lines, say, warn
 
 if TYPE_CHECKING:
     from torchcaps.eval import EvaluationResult
@@ -47,7 +47,7 @@ def evaluate(
     examples = choose_examples(run, network, data, split, data_dir, pairs)
     for remark in examples.remarks:
         warn(remark)
-    result = examples.evaluate(network)
+    result = examples.evaluate(network, progress_lines())
     if as_json:
         facts = {
             "model": run.model_folder,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torchcaps.cli.shared import console, say
+from torchcaps.cli.shared import DataDir, Pairs, console, say, warn
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["register"]
 
@@ -22,7 +25,7 @@ def register(app: typer.Typer) -> None:
 def list_command(
     pattern: Annotated[str, typer.Argument(metavar="[PATTERN]", help="Such as 'caps*'.")] = "*",
 ) -> None:
-    """Show every network that a recipe or `torchcaps.create_model` takes by name.
+    """Show every network that a recipe or `torchcaps.create_model` takes by name, and the trained weights there are.
 
     **Examples**
 
@@ -34,11 +37,12 @@ def list_command(
     from rich.table import Table
 
     from torchcaps.errors import TorchcapsError
-    from torchcaps.models import create_model, list_models
+    from torchcaps.models import create_model, list_models, list_pretrained
 
-    names = list_models(pattern)
-    if not names:
-        raise TorchcapsError(f"no network matches {pattern!r}; there are {', '.join(list_models())}")
+    names, trained = list_models(pattern), list_pretrained(pattern)
+    if not names and not trained:
+        every = ", ".join([*list_models(), *list_pretrained()])
+        raise TorchcapsError(f"no network matches {pattern!r}; there are {every}")
     table = Table("name", "pictures", "classes", "parameters", "what", box=None, pad_edge=False)
     table.columns[3].justify = "right"
     for name in names:
@@ -49,8 +53,59 @@ def list_command(
         shape = "×".join(map(str, model.image_shape))
         table.add_row(name, shape, str(model.num_classes), f"{parameters:,}", what)
     output = console()
-    output.print(table, highlight=False, markup=False)
-    output.print("\nPicture size and classes are those of the defaults; each network takes others.")
+    if names:
+        output.print(table, highlight=False, markup=False)
+        output.print("\nPicture size and classes are those of the defaults; each network takes others.")
+    if trained:
+        output.print(_trained_table(trained), highlight=False, markup=False)
+
+
+def _trained_table(names: list[str]) -> Table:
+    import json
+
+    from rich.table import Table
+
+    from torchcaps.models.shipped import shipped_folder
+
+    table = Table("trained weights", "network", "parameters", "error", "recipe", box=None, pad_edge=False)
+    for name in names:
+        folder = shipped_folder(name)
+        card = folder / "card.json" if folder is not None else None
+        if card is None or not card.is_file():
+            table.add_row(name, "?", "", "no card", "")
+            continue
+        facts = json.loads(card.read_text(encoding="utf-8"))
+        error = f"{facts['error_percent']:.2f} % ({facts['errors_stored']} of {facts['examples']:,}) on {facts['data']}"
+        table.add_row(name, facts["architecture"], f"{facts['parameters']:,}", error, facts["recipe"])
+    return table
+
+
+@models_app.command("pack")
+def pack_command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder with a finished model.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the weights are called, such as capsnet-mnist.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to put them in; the package's own unless told.")
+    ] = None,
+    records: Annotated[
+        Path | None, typer.Option("--records", help="The cell's records, records/STUDY/CELL: the card shows all seeds.")
+    ] = None,
+    data_dir: DataDir = None,
+    pairs: Pairs = 10_000,
+) -> None:
+    """Turn a run into shipped weights: 16-bit floats, measured against 32-bit ones on the test split, with a card.
+
+    **Examples**
+
+        torchcaps models pack runs/demo capsnet-demo --out weights
+    """
+    from torchcaps.train.packing import pack_weights
+
+    facts = pack_weights(run, name, out=out, records=records, data_dir=data_dir, pairs=pairs)
+    for remark in facts.remarks:
+        warn(remark)
+    say(f"{facts.name}: {facts.stored} on {facts.data}")
+    say(f"in 32 bits {facts.full.count:,} errors; {facts.changed:,} answers differ")
 
 
 @models_app.command("info")

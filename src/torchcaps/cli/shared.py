@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +12,26 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["DataDir", "DataName", "ModelPath", "Pairs", "SplitName", "console", "read_class", "say", "warn"]
+__all__ = [
+    "DataDir",
+    "DataName",
+    "ModelPath",
+    "Pairs",
+    "SplitName",
+    "console",
+    "progress_lines",
+    "read_class",
+    "say",
+    "warn",
+]
+
+SECONDS_BETWEEN_LINES = 10.0
 
 ModelPath = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A run folder, a model folder or checkpoint, or a hub name owner/name.")
+    str,
+    typer.Argument(
+        metavar="MODEL", help="A run folder, a model folder or checkpoint, shipped weights by name, or owner/name."
+    ),
 ]
 DataName = Annotated[
     str | None,
@@ -44,6 +62,19 @@ def say(text: str) -> None:
 def warn(text: str) -> None:
     """What the reader should know; on stderr, so that stdout stays clean for programs."""
     typer.secho(f"note: {text}", err=True, fg=typer.colors.YELLOW)
+
+
+def progress_lines() -> Callable[[int, int], None]:
+    """A watch that says every few seconds how many of how many are done; silent where it is over before."""
+    last = time.monotonic()
+
+    def watch(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            warn(f"{done:,} of {total:,}")
+
+    return watch
 
 
 def read_class(name: str, classes: tuple[str, ...]) -> int:

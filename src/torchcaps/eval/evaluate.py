@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,11 +18,13 @@ from torchcaps.data.window import to_unit_float
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import metrics
 from torchcaps.eval.intervals import Proportion
+from torchcaps.eval.precision import full_precision
 from torchcaps.models import CapsNet, Model
 
-__all__ = ["EvaluationResult", "can_reconstruct", "evaluate", "evaluate_pairs", "spread_pairs"]
+__all__ = ["EvaluationResult", "Watch", "can_reconstruct", "evaluate", "evaluate_pairs", "spread_pairs"]
 
 BATCH_SIZE = 500
+Watch = Callable[[int, int], None]  # told how many of how many examples are done
 
 
 @dataclass(frozen=True)
@@ -132,14 +134,26 @@ def evaluate(
     return _collect(model, ((batch.images, batch.labels, None) for batch in batches))
 
 
-def evaluate_pairs(model: Model, pairs: MultiMNIST, indices: Tensor, batch_size: int = BATCH_SIZE) -> EvaluationResult:
-    """The pairs of these indices (int64 ``[N]``); a pair counts as right only if both digits are named."""
+def evaluate_pairs(
+    model: Model, pairs: MultiMNIST, indices: Tensor, batch_size: int = BATCH_SIZE, watch: Watch | None = None
+) -> EvaluationResult:
+    """The pairs of these indices (int64 ``[N]``); a pair counts as right only if both digits are named.
+
+    A batch is made where ``pairs`` lies and forgotten after use; scores and labels are kept, 60 bytes a pair.
+    ``watch(done, total)`` is called after each batch.
+    """
     device = next(model.parameters()).device
 
+    done = 0
+
     def batches() -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
+        nonlocal done
         for part in indices.split(batch_size):
             batch = pairs.pairs(part.to(pairs.device))
             yield to_unit_float(batch.images.to(device)), batch.labels, to_unit_float(batch.singles.to(device))
+            done += len(part)
+            if watch is not None:
+                watch(done, len(indices))
 
     return _collect(model, batches())
 
@@ -158,13 +172,14 @@ def _collect(model: Model, batches: Iterator[tuple[Tensor, Tensor, Tensor | None
     model.eval()
     scores, labels, errors = [], [], []
     try:
-        for images, truth, singles in batches:
-            _check_fit(model, images)
-            out = model(images)
-            scores.append(out.scores.float().cpu())
-            labels.append(truth.cpu())
-            if can_reconstruct(model):
-                errors.append(_drawing_errors(model, out, images, truth.to(images.device), singles).cpu())
+        with full_precision():
+            for images, truth, singles in batches:
+                _check_fit(model, images)
+                out = model(images)
+                scores.append(out.scores.float().cpu())
+                labels.append(truth.cpu())
+                if can_reconstruct(model):
+                    errors.append(_drawing_errors(model, out, images, truth.to(images.device), singles).cpu())
     finally:
         model.train(was_training)
     return EvaluationResult(torch.cat(scores), torch.cat(labels), torch.cat(errors) if errors else None)

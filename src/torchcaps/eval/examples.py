@@ -16,7 +16,7 @@ from torchcaps.data.source import Source, Split
 from torchcaps.data.window import to_unit_float
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import metrics
-from torchcaps.eval.evaluate import EvaluationResult, evaluate, evaluate_pairs, spread_pairs
+from torchcaps.eval.evaluate import BATCH_SIZE, EvaluationResult, Watch, evaluate, evaluate_pairs, spread_pairs
 from torchcaps.eval.recipe_facts import DataChoice, RecipeFacts, parse_data_name, recipe_facts
 from torchcaps.eval.runs import Run
 from torchcaps.models import Model
@@ -26,6 +26,7 @@ __all__ = ["Examples", "check_classes", "choose_examples", "fitting"]
 SAMPLE = "mnist-sample"
 DEFAULT_PAIRS = 10_000
 USUAL_VALIDATION = 0.1
+BATCH = {"cuda": 5000}
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,19 @@ class Examples:
     def __len__(self) -> int:
         return len(self.split) if self.pair_indices is None else len(self.pair_indices)
 
-    def evaluate(self, model: Model) -> EvaluationResult:
-        """Measure a model on all of them, on a GPU where there is one; the model returns to where it was."""
+    def evaluate(self, model: Model, watch: Watch | None = None) -> EvaluationResult:
+        """Measure a model on all of them, on a GPU where there is one; the model returns to where it was.
+
+        ``watch(done, total)`` is called after each batch of pairs, of which there may be millions.
+        """
         check_classes(model, self)
         home = next(model.parameters()).device
         try:
-            model.to("cuda" if torch.cuda.is_available() else home)
+            device = torch.device("cuda") if torch.cuda.is_available() else home
+            model.to(device)
             if self.pairs is not None and self.pair_indices is not None:
-                return evaluate_pairs(model, self.pairs, self.pair_indices)
+                pairs = MultiMNIST(self.split, self.pairs.variant, self.pairs.seed, device)  # made where they are used
+                return evaluate_pairs(model, pairs, self.pair_indices, BATCH.get(device.type, BATCH_SIZE), watch)
             return evaluate(model, self.split, augment=self.augment)
         finally:
             model.to(home)

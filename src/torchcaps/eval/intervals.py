@@ -7,7 +7,14 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Proportion", "SeedSummary", "student_quantile", "summarize_seeds", "wilson_interval"]
+__all__ = [
+    "Proportion",
+    "SeedSummary",
+    "difference_of_means",
+    "student_quantile",
+    "summarize_seeds",
+    "wilson_interval",
+]
 
 
 def wilson_interval(count: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -111,6 +118,33 @@ def summarize_seeds(values: Sequence[float], confidence: float = 0.95) -> SeedSu
     deviation = statistics.stdev(values)
     reach = student_quantile((1 + _checked(confidence)) / 2, len(values) - 1) * deviation / math.sqrt(len(values))
     return SeedSummary(tuple(values), mean, deviation, (mean - reach, mean + reach), confidence)
+
+
+def difference_of_means(
+    values: Sequence[float], base: Sequence[float], confidence: float = 0.95
+) -> tuple[float, tuple[float, float] | None]:
+    r"""Mean of ``values`` less that of ``base``, and Welch's interval of it; no interval where one has a single value.
+
+    .. math:: \\bar x - \\bar y \\pm t_\\nu \\sqrt{s_x^2/n + s_y^2/m}
+
+    The degrees of freedom ν are those of Welch and Satterthwaite, rounded down: the interval is rather too wide.
+
+    Example:
+        >>> difference, (low, high) = difference_of_means([0.30, 0.31, 0.32], [0.25, 0.26, 0.27])
+        >>> f"{difference:.2f}, {low:.3f} … {high:.3f}"
+        '0.05, 0.027 … 0.073'
+    """
+    difference = statistics.fmean(values) - statistics.fmean(base)
+    if min(len(values), len(base)) < 2:
+        return difference, None
+    shares = [statistics.variance(group) / len(group) for group in (values, base)]
+    total = sum(shares)
+    if total == 0:
+        return difference, (difference, difference)
+    parts = sum(share**2 / (len(group) - 1) for share, group in zip(shares, (values, base), strict=True))
+    degrees = max(1, math.floor(total**2 / parts + 1e-9))
+    reach = student_quantile((1 + _checked(confidence)) / 2, degrees) * math.sqrt(total)
+    return difference, (difference - reach, difference + reach)
 
 
 def student_quantile(probability: float, degrees: int) -> float:

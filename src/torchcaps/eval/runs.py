@@ -12,6 +12,7 @@ from typing import Any
 
 from torchcaps.errors import TorchcapsError
 from torchcaps.models import Model, from_pretrained
+from torchcaps.models.shipped import list_pretrained, shipped_folder
 
 __all__ = ["Run", "load_model", "open_run"]
 
@@ -65,17 +66,20 @@ def open_run(path: str | Path) -> Run:
     """Find the model under a path and read what lies beside it.
 
     A run folder gives its ``final`` model, or the newest checkpoint while there is none. A checkpoint or ``final`` of a
-    run brings the run's recipe and metrics with it. A name such as ``owner/name`` is looked up on the hub.
+    run brings the run's recipe and metrics with it. A name of ``torchcaps.list_pretrained()`` gives shipped weights,
+    and one such as ``owner/name`` is looked up on the hub.
     """
     folder = Path(path).expanduser()
+    if not folder.exists():
+        folder = shipped_folder(path) or folder
     if folder.is_file():
         raise TorchcapsError(f"{folder} is a file; give the folder that holds config.json and model.safetensors")
     if not folder.is_dir():
         if str(path).count("/") == 1 and not folder.is_absolute() and not folder.parent.is_dir():
             return Run(Path(str(path)), str(path))
         raise TorchcapsError(
-            f"there is no folder {folder}; give a run folder of `torchcaps train`, a folder that save_pretrained wrote "
-            "or a hub name such as owner/name"
+            f"there is no folder {folder}; give a run folder of `torchcaps train`, a folder that save_pretrained "
+            f"wrote, shipped weights ({', '.join(list_pretrained()) or 'none here'}) or a hub name such as owner/name"
         )
     model_folder = _model_folder(folder)
     home = next((place for place in (folder, folder.parent, folder.parent.parent) if _is_run(place)), folder)

@@ -7,6 +7,7 @@ from torchcaps.models.export import export_onnx
 from torchcaps.models.output import CapsNetOutput, ClassifierOutput
 from torchcaps.models.presets import PRESETS, Preset, get_preset
 from torchcaps.models.registry import create_model, from_pretrained, list_models, register_model
+from torchcaps.models.shipped import list_pretrained
 from torchcaps.models.summary import Summary
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "from_pretrained",
     "get_preset",
     "list_models",
+    "list_pretrained",
     "register_model",
 ]

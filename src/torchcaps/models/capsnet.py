@@ -36,7 +36,7 @@ class CapsNet(Model):
         image_shape: channels, height and width of the pictures.
         num_classes: J; one class capsule each.
         preset: ``"official"`` (the authors' code, which made the published figures) or ``"paper"`` (their text); see
-            :class:`torchcaps.models.Preset`. The last four arguments override single choices of it.
+            :class:`torchcaps.models.Preset`. The last six arguments override single choices of it.
         conv_channels, conv_kernel: first convolution, ReLU.
         primary_types, primary_dim, primary_kernel, primary_stride: primary capsules; P is ``primary_dim``.
         capsule_dim: D of the class capsules.
@@ -45,7 +45,10 @@ class CapsNet(Model):
         padding: of both convolutions, ``"valid"`` as in the paper or ``"same"``.
         decoder: ``"fc"`` (the paper's), ``"conv"`` (for larger pictures) or ``"none"``.
         decoder_hidden: widths of the ``"fc"`` decoder.
-        primary_scale, capsule_bias, start_values, routing_gradient: see :class:`torchcaps.models.Preset`.
+        capsule_dropout: chance that a lower capsule is silent in a training step, so that no class comes to depend on
+            a few of them; the others speak up by 1 / (1 − chance). No weights, nothing at test time.
+        primary_scale, capsule_bias, start_values, routing_gradient, loss_balance, reconstruction_scale: see
+            :class:`torchcaps.models.Preset`.
 
     Example:
         >>> import torch, torchcaps
@@ -76,10 +79,13 @@ class CapsNet(Model):
         padding: str = "valid",
         decoder: str = "fc",
         decoder_hidden: Sequence[int] = (512, 1024),
+        capsule_dropout: float = 0.0,
         primary_scale: float | None = None,
         capsule_bias: bool | None = None,
         start_values: str | None = None,
         routing_gradient: str | None = None,
+        loss_balance: str | None = None,
+        reconstruction_scale: float | None = None,
     ) -> None:
         super().__init__()
         self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
@@ -87,6 +93,14 @@ class CapsNet(Model):
         self.num_classes = num_classes
         self.preset = get_preset(preset)
         C, H, W = self.image_shape
+        if not 0 <= capsule_dropout < 1:
+            raise ValueError(f"capsule_dropout must be a chance from 0 to below 1, got {capsule_dropout}")
+        self.capsule_dropout = capsule_dropout
+        self.loss_balance = loss_balance or self.preset.loss_balance
+        self.reconstruction_scale = (
+            self.preset.reconstruction_scale if reconstruction_scale is None else reconstruction_scale
+        )
+        self.make_loss()  # an unknown balance is an error here, not after the data has been read
         if primary_scale is None:
             primary_scale = self.preset.primary_scale or 1 / primary_types
         self.start_values = start_values or self.preset.start_values
@@ -150,6 +164,8 @@ class CapsNet(Model):
 
     def forward(self, images: Tensor, return_trace: bool = False) -> CapsNetOutput:
         lower = self.lower_capsules(images)
+        if self.capsule_dropout:
+            lower = nn.functional.dropout1d(lower, self.capsule_dropout, self.training)
         capsules, trace = self.classes.trace(lower) if return_trace else (self.classes(lower), None)
         return CapsNetOutput(capsules, ops.capsule_lengths(capsules), trace)
 
@@ -170,8 +186,8 @@ class CapsNet(Model):
         return self.decoder(capsules, classes)
 
     def make_loss(self) -> CapsNetLoss:
-        """The loss that belongs to the preset."""
-        return CapsNetLoss(self.preset.loss_balance, self.preset.reconstruction_scale)
+        """The loss that belongs to the preset, or to the choices made in its place."""
+        return CapsNetLoss(self.loss_balance, self.reconstruction_scale)
 
     def training_outputs(self, images: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
         out = self(images)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from torchcaps.errors import TorchcapsError
+from torchcaps.models.shipped import list_pretrained, shipped_folder
 
 if TYPE_CHECKING:
     from torchcaps.models.base import Model
@@ -61,12 +62,18 @@ def create_model(name: str, **settings: Any) -> Model:
 
 
 def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords: Any) -> Model:
-    """Load a model that ``save_pretrained`` wrote, from a folder or from the Hugging Face hub (``"owner/name"``).
+    """Load a trained model by name (:func:`list_pretrained`), from a folder, or from the Hugging Face hub.
+
+    A folder is one that ``save_pretrained`` wrote; a name on the hub is ``"owner/name"``. Shipped weights are stored as
+    16-bit floats and read back as 32-bit ones.
 
     ``strict`` refuses weights that lack a layer. Keywords go to huggingface_hub, for example ``revision=`` or
     ``local_files_only=True``.
     """
     folder = Path(name_or_path)
+    shipped = None if folder.is_dir() else shipped_folder(name_or_path)
+    if shipped is not None:
+        name_or_path = folder = shipped
     if folder.is_dir():
         config_file = folder / "config.json"
         if not config_file.is_file():
@@ -77,7 +84,8 @@ def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords
         config_file = Path(hf_hub_download(str(name_or_path), "config.json", **keywords))
     else:
         raise TorchcapsError(
-            f"{name_or_path} is neither a folder that model.save_pretrained wrote nor a hub name such as 'owner/name'"
+            f"{name_or_path} is neither a folder that model.save_pretrained wrote, nor shipped with the package "
+            f"({', '.join(list_pretrained()) or 'nothing is'}), nor a hub name such as 'owner/name'"
         )
     try:
         architecture = json.loads(config_file.read_text())["architecture"]

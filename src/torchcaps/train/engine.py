@@ -22,7 +22,7 @@ from torchcaps.train.distributed import World
 from torchcaps.train.ema import WeightAverage
 from torchcaps.train.feed import Feed, steps_of, steps_per_epoch
 from torchcaps.train.guard import check_loss, weights_are_finite
-from torchcaps.train.interrupt import StopRequest, TrainingInterruptedError
+from torchcaps.train.interrupt import StopRequest
 from torchcaps.train.log import LogSink
 from torchcaps.train.objective import Objective
 from torchcaps.train.recipe import Recipe, RecipeError
@@ -31,7 +31,7 @@ from torchcaps.train.schedule import learning_rate
 from torchcaps.train.state import TrainingState
 from torchcaps.train.step import METER, TrainingStep, make_optimizer
 from torchcaps.train.tensorboard import TensorBoardLog
-from torchcaps.train.validate import validation_error
+from torchcaps.train.validate import count_held_out_errors
 
 __all__ = ["Engine", "build_model"]
 
@@ -85,6 +85,7 @@ class Engine:
         )
         self.state = TrainingState(self.model, self.optimizer, self.average, self.step.meter)
         self._mark, self._mark_step = 0.0, 0  # when the steps since the last record began
+        self._reached_accuracy = False
 
     @property
     def weights_to_evaluate(self) -> Model:
@@ -100,6 +101,8 @@ class Engine:
         self.feed.loader.load_state_dict(checkpoint.values["loader"])
         self.state.restore(checkpoint)
         self.done = int(checkpoint.values["step"])
+        if checkpoint.values.get("reached_accuracy"):
+            self.total_steps = self.done
         self.seconds = float(checkpoint.values["seconds"])
         if self.done > self.total_steps:
             raise RecipeError(
@@ -129,6 +132,10 @@ class Engine:
                 self._record(runner.mode)
             if self.feed.validation_count and (self.done % self.periods.validate == 0 or last):
                 self._validate()
+                if self._finish_early() and not last:
+                    last = True
+                    if self._mark_step != self.done:
+                        self._record(runner.mode)
             if self.tensorboard is not None and (self.done % self.periods.pictures == 0 or last):
                 with self._off_the_clock():
                     self.tensorboard.show(self.weights_to_evaluate, self._first_batch(), self.done)
@@ -138,7 +145,7 @@ class Engine:
             if self.done % look == 0 and self.world.anyone(bool(stop)) and not last:
                 if saved != self.done:
                     self._save()
-                raise TrainingInterruptedError(f"stopped at step {self.done} of {self.total_steps} and saved")
+                raise stop.error(f"stopped at step {self.done} of {self.total_steps} and saved")
         if self.world.is_main:
             save_model(self.folder.final, self.weights_to_evaluate)
         self.world.wait()
@@ -177,8 +184,18 @@ class Engine:
         if not self.world.is_main:
             return
         with self._off_the_clock():
-            error = validation_error(self.weights_to_evaluate, self.feed, self.precision)
-        self._write({"kind": "validation", "step": self.done, "error": error, "examples": self.feed.validation_count})
+            wrong = count_held_out_errors(self.weights_to_evaluate, self.feed, self.precision)
+        count = self.feed.validation_count
+        wanted = self.recipe.training.stop_at_accuracy
+        self._reached_accuracy = bool(wanted) and (count - wrong) / count >= wanted
+        self._write({"kind": "validation", "step": self.done, "error": wrong / count, "examples": count})
+
+    def _finish_early(self) -> bool:
+        """Make this step the last one where the wanted accuracy was reached; all processes agree on it."""
+        if not self.recipe.training.stop_at_accuracy or not self.world.anyone(self._reached_accuracy):
+            return False
+        self._reached_accuracy, self.total_steps = True, self.done
+        return True
 
     def _save(self) -> None:
         # Summed over all processes, so that all of them stop or none does.
@@ -188,7 +205,12 @@ class Engine:
             return
         self.feed.loader.step = self.done
         seconds = self.seconds + time.perf_counter() - self._mark
-        values = {"loader": self.feed.loader.state_dict(), "seconds": seconds, "seed": self.recipe.seed}
+        values = {
+            "loader": self.feed.loader.state_dict(),
+            "seconds": seconds,
+            "seed": self.recipe.seed,
+            "reached_accuracy": self._reached_accuracy,
+        }
         with self._off_the_clock():
             tensors, keep = self.state.tensors(), self.recipe.log.keep
             save_checkpoint(self.folder.checkpoints, self.done, self.model, tensors, values, keep)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, cast
 
+import torch
 from torch import Tensor
 
 from torchcaps.data import Source, TrainSplit, ValidationSplit, load, train_and_validation
@@ -21,6 +22,9 @@ from torchcaps.train.distributed import World
 from torchcaps.train.recipe import Recipe, RecipeError
 
 __all__ = ["Example", "Feed", "load_source", "steps_of", "steps_per_epoch"]
+
+
+VALIDATION_SEED = 0
 
 
 class Example(NamedTuple):
@@ -85,6 +89,9 @@ class Feed:
                 channels_last=channels_last,
             )
             shape = cast("tuple[int, int, int]", tuple(augment.evaluate(train.images[:1]).shape[1:]))
+            if validation is not None and recipe.data.validation_augmented:
+                validation = _augmented_once(validation, augment)
+                augment = build(())
         count = 0 if validation is None else len(validation)
         if pairs is not None:
             count = min(recipe.data.validation_pairs, len(pairs))
@@ -99,7 +106,10 @@ class Feed:
         """Every held-out example once, in order, nothing random."""
         device = self.loader.device
         if self.validation_pairs is not None:
-            for pairs in self.validation_pairs.batches(batch_size, stop=self.validation_count):
+            # Evenly spaced: a thousand pairs that follow each other share one digit.
+            chosen = torch.arange(self.validation_count, device=device) * len(self.validation_pairs)
+            for indices in (chosen // self.validation_count).split(batch_size):
+                pairs = self.validation_pairs.pairs(indices)
                 yield Example(to_unit_float(pairs.images), pairs.labels, to_unit_float(pairs.singles))
         elif self.validation is not None:
             for batch in evaluation_batches(self.validation, batch_size, device, self.augment):
@@ -109,6 +119,17 @@ class Feed:
 def _example(batch: object) -> Example:
     images, labels = batch.images, batch.labels  # type: ignore[attr-defined]
     return Example(images, labels, getattr(batch, "singles", images))
+
+
+def _augmented_once(split: ValidationSplit, augment: Augmentations) -> ValidationSplit:
+    """The split as the augmentation changes it, by a seed of its own: the same pictures in every run."""
+    images = augment(split.images, torch.arange(len(split)), VALIDATION_SEED)
+    if images.dtype != torch.uint8:
+        raise RecipeError(
+            "data.validation_augmented needs augmentations that keep whole grey levels (shift, crop, place, flip, "
+            "cutout, affine, elastic), but data.augment has one that computes with brightness; leave it out"
+        )
+    return ValidationSplit(images, split.labels, split.groups, split.attributes)
 
 
 def _divide(recipe: Recipe, source: Source) -> tuple[TrainSplit, ValidationSplit | None]:

@@ -13,7 +13,7 @@ from torchcaps.models import Model, from_pretrained
 from torchcaps.train.distributed import joined_world
 from torchcaps.train.engine import Engine
 from torchcaps.train.feed import load_source
-from torchcaps.train.interrupt import stop_on_signals
+from torchcaps.train.interrupt import StopRequest, stop_on_signals
 from torchcaps.train.log import JsonLines, make_progress
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe
@@ -63,6 +63,7 @@ def fit(
     data_dir: Path | str | None = None,
     source: Source | None = None,
     progress: bool = True,
+    seconds: float | None = None,
 ) -> RunResult:
     """Train by a recipe and leave a run folder behind.
 
@@ -77,9 +78,11 @@ def fit(
         data_dir: folder to look for the data in.
         source: data already in memory, in place of what ``data.source`` names. Its test split is not read.
         progress: show a bar, or lines where there is no terminal.
+        seconds: how long the call may take; a run that is not done by then is saved and can be resumed.
 
     Raises:
         KeyboardInterrupt: after Ctrl-C or SIGTERM, once the run is saved.
+        OutOfTimeError: after ``seconds``, once the run is saved; a kind of KeyboardInterrupt, too.
 
     Example:
         >>> from torchcaps import train
@@ -87,6 +90,7 @@ def fit(
         >>> result.steps, sorted(path.name for path in result.final.glob("*.safetensors"))
         (2, ['model.safetensors'])
     """
+    stop = StopRequest(seconds)
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe, overrides)
     if seed is not None:
@@ -108,7 +112,7 @@ def fit(
         try:
             if world.is_main:
                 _open_logs(engine, resume, progress)
-            with stop_on_signals() as stop:
+            with stop_on_signals(stop):
                 engine.run(stop)
         finally:
             for sink in engine.sinks:

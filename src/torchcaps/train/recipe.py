@@ -63,7 +63,9 @@ class DataSection:
         variant: of MultiMNIST, ``"paper"`` or ``"official"``.
         augment: a list of ``{name = ..., parameters}``, in order; see ``docs/loader.md``.
         validation: share of the training set that is held out to make choices by; 0 trains on all of it.
-        validation_pairs: pairs of held-out digits that are measured, for MultiMNIST.
+        validation_pairs: pairs of held-out digits that are measured, for MultiMNIST; evenly spaced among all.
+        validation_augmented: measure held-out pictures as the augmentation changes them, each once and always the same
+            way; else only the fixed parts of it act (a central crop, a place in the middle).
         drop_last: leave out the rest of an epoch that does not fill a batch.
     """
 
@@ -75,6 +77,7 @@ class DataSection:
     augment: tuple[Mapping[str, Any], ...] = ()
     validation: float = 0.0
     validation_pairs: int = 10_000
+    validation_augmented: bool = False
     drop_last: bool = True
 
     def __post_init__(self) -> None:
@@ -139,6 +142,8 @@ class TrainingSection:
         steps, epochs: the length; set one of them, the other is 0.
         precision: ``"fp32"``, ``"bf16"`` (autocast), or ``"auto"``: bf16 on a GPU that has it, else fp32.
         ema: decay of the moving average of the weights, which is then what is evaluated; 0 keeps none.
+        stop_at_accuracy: end the run at the first look at the held-out examples (every ``log.validate_every`` steps)
+            that finds this share of them right, such as 0.992; 0 never. Needs ``data.validation``.
         compile, capture: ``torch.compile`` and the CUDA graph, ``"auto"``, ``"on"`` or ``"off"``.
     """
 
@@ -147,6 +152,7 @@ class TrainingSection:
     epochs: float = 0.0
     precision: str = "auto"
     ema: float = 0.0
+    stop_at_accuracy: float = 0.0
     compile: str = "auto"
     capture: str = "auto"
 
@@ -160,13 +166,17 @@ class TrainingSection:
             )
         one_of("training.precision", self.precision, ("auto", "fp32", "bf16"))
         require(0 <= self.ema < 1, "training.ema", "0, or a decay below 1 such as 0.999", self.ema)
+        wanted = self.stop_at_accuracy
+        require(0 <= wanted <= 1, "training.stop_at_accuracy", "0, or a share of at most 1 such as 0.992", wanted)
         one_of("training.compile", self.compile, ("auto", "on", "off"))
         one_of("training.capture", self.capture, ("auto", "on", "off"))
 
 
 @dataclass(frozen=True)
 class LogSection:
-    """``[log]``: what is written and how often, in steps; it does not change the weights. 0 is once an epoch.
+    """``[log]``: what is written and how often, in steps; 0 is once an epoch.
+
+    It does not change the weights, but for ``validate_every`` where ``training.stop_at_accuracy`` ends the run.
 
     ``keep`` is how many of the last checkpoints stay. ``tensorboard`` is ``"auto"`` (when it is installed), ``"on"``
     or ``"off"``.
@@ -203,3 +213,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         require(self.seed >= 0, "seed", "0 or more", self.seed)
+        if self.training.stop_at_accuracy and not self.data.validation:
+            raise RecipeError(
+                "training.stop_at_accuracy is measured on held-out examples, but data.validation is 0; hold some out, "
+                "for example data.validation=0.1"
+            )

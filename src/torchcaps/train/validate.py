@@ -1,4 +1,4 @@
-"""The error on held-out examples, in large batches."""
+"""Errors on held-out examples, in large batches."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from torchcaps.models import Model
 from torchcaps.train.feed import Feed
 from torchcaps.train.objective import count_wrong
 
-__all__ = ["validation_error"]
+__all__ = ["count_held_out_errors"]
 
 BATCH = {"cuda": 2000, "cpu": 250}
 
 
 @torch.no_grad()
-def validation_error(model: Model, feed: Feed, precision: torch.dtype) -> float:
-    """Share of the held-out examples that are wrong, by the rule that training counts with."""
+def count_held_out_errors(model: Model, feed: Feed, precision: torch.dtype) -> int:
+    """How many of the held-out examples are wrong, by the rule that training counts with."""
     was_training = model.training
     model.eval()
     device = feed.loader.device
@@ -26,4 +26,4 @@ def validation_error(model: Model, feed: Feed, precision: torch.dtype) -> float:
             scores = model(example.images).scores
         wrong += count_wrong(scores, example.labels)
     model.train(was_training)
-    return int(wrong) / feed.validation_count
+    return int(wrong)

@@ -15,6 +15,7 @@ from torchcaps.eval.figures.grids import (
     reconstruction_figure,
 )
 from torchcaps.eval.figures.style import to_png, to_svg
+from torchcaps.eval.figures.sweeps import sweep_figure
 
 __all__ = [
     "calibration_figure",
@@ -27,6 +28,7 @@ __all__ = [
     "pairs_figure",
     "picture_grid",
     "reconstruction_figure",
+    "sweep_figure",
     "to_png",
     "to_svg",
 ]

@@ -1,0 +1,133 @@
+"""``torchcaps reproduce``: the paper's table, the ablation, the search for recipes, in pieces of a few minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from torchcaps.cli.shared import DataDir, console, say, warn
+
+__all__ = ["register"]
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+EXIT_UNFINISHED = 3
+
+
+def register(app: typer.Typer) -> None:
+    app.command("reproduce")(reproduce)
+
+
+def reproduce(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="table1, ablation, affine or search.")],
+    cell: Annotated[
+        list[str] | None, typer.Option("--cell", metavar="NAME", help="This cell, or a pattern; may be given again.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, help="Seeds 0 to N − 1 of each cell; 3 unless told.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="TIME", help="Stop after 8m, 90s or 1h; the same command goes on.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; runs/STUDY unless told.")] = None,
+    data_dir: DataDir = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change every cell's recipe; may be given again."),
+    ] = None,
+    scale: Annotated[
+        float, typer.Option("--scale", help="Length of every run times this; decay and warm-up follow.")
+    ] = 1.0,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")] = "auto",
+    test_pairs: Annotated[
+        int | None,
+        typer.Option("--test-pairs", min=1, help="Pairs of MultiMNIST, or affine copies, to measure; all unless told."),
+    ] = None,
+    recipe: Annotated[
+        str | None, typer.Option("--recipe", help="For search: mnist-best or mnist-open.", show_default=False)
+    ] = None,
+    table_only: Annotated[
+        bool, typer.Option("--table-only", help="Train nothing; the table of what is there.")
+    ] = False,
+    records: Annotated[
+        Path | None, typer.Option("--records", help="Copy recipe, log and result of each finished run there.")
+    ] = None,
+    keep_checkpoints: Annotated[
+        bool, typer.Option("--keep-checkpoints", help="Else they are removed once a run is measured.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
+) -> None:
+    """Train and measure every cell of a study with several seeds, and write its table.
+
+    A run is resumed where the last call's time ended, and a finished one is never repeated. table1 looks at the test
+    set, once a run, and so does affine; ablation and search choose on held-out digits and do not. The table is written
+    as Markdown, CSV and HTML, from the records alone. Exit status 3: the time was over before all was done.
+
+    **Examples**
+
+        torchcaps reproduce table1 --cell mnist-r3-reconstruction --seeds 5 --budget 8m
+
+        torchcaps reproduce table1 --cell "multimnist-*" --seeds 1 --test-pairs 100000 --scale 0.1
+
+        torchcaps reproduce ablation --scale 0.2 --seeds 2 --budget 8m --out runs/ablation
+
+        torchcaps reproduce search --recipe mnist-best --cell base --cell "dropout-*" --budget 8m
+
+        torchcaps reproduce affine --seeds 3 --budget 8m
+
+        torchcaps reproduce table1 --table-only --records records/table1
+    """
+    from torchcaps.train.studies import StudyOptions, collect_records, get_study, run_study, study_table, write_study
+
+    chosen = get_study(study, recipe)
+    folder = out or Path("runs") / chosen.name
+    finished = True
+    if not table_only:
+        options = StudyOptions(
+            out=folder,
+            cells=tuple(cell or ()),
+            seeds=seeds,
+            budget=None if budget is None else read_time(budget),
+            changes=tuple(changes or ()),
+            scale=scale,
+            device=device,
+            data_dir=data_dir,
+            limit=test_pairs,
+            keep_checkpoints=keep_checkpoints,
+            progress=not quiet,
+        )
+        finished = run_study(chosen, options, warn)
+    if records is not None:
+        count = collect_records(chosen, folder, records)
+        warn(f"{count} runs copied to {records}")
+    table = study_table(chosen, folder)
+    for file in write_study(chosen, folder):
+        warn(f"wrote {file}")
+    if console().is_terminal:
+        _print(table.head, table.rows)
+    else:
+        say(table.markdown())
+    if not finished:
+        raise typer.Exit(EXIT_UNFINISHED)
+
+
+def read_time(text: str) -> float:
+    """Seconds in ``90``, ``90s``, ``8m`` or ``1.5h``."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
+    try:
+        seconds = float(number) * UNITS[unit]
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise typer.BadParameter(f"--budget takes a time above 0 such as 90s, 8m or 1h, not {text!r}")
+    return seconds
+
+
+def _print(head: object, rows: object) -> None:
+    from rich.table import Table
+
+    table = Table(*head, box=None, pad_edge=False)  # type: ignore[misc]
+    for row in rows:  # type: ignore[attr-defined]
+        table.add_row(*row)
+    console().print(table, highlight=False, markup=False)

@@ -1,0 +1,22 @@
+"""Studies: named cells × seeds → run folders → one table. The studies themselves are data, one file each."""
+
+from torchcaps.train.studies.catalog import get_study, list_studies
+from torchcaps.train.studies.collect import collect_records, write_study
+from torchcaps.train.studies.definition import Cell, Study
+from torchcaps.train.studies.results import StudyResult, read_results
+from torchcaps.train.studies.run import StudyOptions, run_study
+from torchcaps.train.studies.table import study_table
+
+__all__ = [
+    "Cell",
+    "Study",
+    "StudyOptions",
+    "StudyResult",
+    "collect_records",
+    "get_study",
+    "list_studies",
+    "read_results",
+    "run_study",
+    "study_table",
+    "write_study",
+]

@@ -1,0 +1,43 @@
+"""Copy what a published number rests on, and nothing large, from run folders to the records."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from torchcaps.errors import TorchcapsError
+from torchcaps.train.run_folder import ENVIRONMENT, METRICS, RECIPE
+from torchcaps.train.studies.definition import Study
+from torchcaps.train.studies.results import RESULT
+from torchcaps.train.studies.sweep import write_sweep
+from torchcaps.train.studies.table import study_table
+
+__all__ = ["RECORD_FILES", "collect_records", "write_study"]
+
+RECORD_FILES = (RECIPE, ENVIRONMENT, METRICS, RESULT)
+
+
+def write_study(study: Study, root: Path) -> list[Path]:
+    """The table of the runs below a folder, and the curve where the study has one, written beside them."""
+    files = study_table(study, root).write(root)
+    return [*files, *(write_sweep(study, root, root) if study.sweep else ())]
+
+
+def collect_records(study: Study, root: Path, records: Path) -> int:
+    """Copy recipe, environment, log and result of every finished run, and make the table anew from the copies.
+
+    Returns how many runs were copied. Records of runs that are no longer below ``root`` stay as they are.
+    """
+    copied = 0
+    for cell in study.cells:
+        for result in sorted((root / cell.name).glob(f"seed*/{RESULT}")):
+            target = records / result.parent.relative_to(root)
+            try:
+                target.mkdir(parents=True, exist_ok=True)
+                for name in RECORD_FILES:
+                    shutil.copyfile(result.parent / name, target / name)
+            except OSError as error:
+                raise TorchcapsError(f"the record {target} cannot be written: {error.strerror or error}") from error
+            copied += 1
+    write_study(study, records)
+    return copied

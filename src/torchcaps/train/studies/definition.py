@@ -1,0 +1,112 @@
+"""What a study is: cells, each a recipe with changes, and the split on which they are measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+
+from torchcaps.errors import TorchcapsError
+from torchcaps.train.recipe import Recipe
+from torchcaps.train.recipe_files import load_recipe
+
+__all__ = ["Cell", "Study", "scaled"]
+
+# Records are kept for good, so they are short; a look at the clock, the log or a checkpoint must cost nothing.
+LOG = (
+    "log.every=500",
+    "log.validate_every=10_000",
+    "log.checkpoint_every=50_000",
+    "log.keep=1",
+    "log.tensorboard=off",
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row of a table: a recipe, what is changed in it, and the words that describe it.
+
+    Attributes:
+        name: of the folder, and on the command line.
+        recipe, changes: a shipped recipe, and ``section.key=value`` over it.
+        words: what the row says, by column.
+    """
+
+    name: str
+    recipe: str
+    changes: tuple[str, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Cells that are measured in the same way.
+
+    Attributes:
+        columns: the words of each cell that the table shows, in order.
+        split: ``"test"``, looked at once by finished runs; or ``"validation"``, where choices are to be made.
+        protocol: how a run is measured there, a name of :data:`torchcaps.train.studies.protocols.PROTOCOLS`.
+        extras: what else is measured and shown, by name; ``sweep`` names a series of extras that makes a curve.
+        changes: laid over every cell's recipe, before its own.
+        base: the cell that others are compared with, if any.
+        seeds: how many each cell has unless told otherwise.
+        note: what a reader must know, below the table.
+    """
+
+    name: str
+    title: str
+    cells: tuple[Cell, ...]
+    columns: tuple[str, ...]
+    split: str
+    protocol: str = "split"
+    extras: tuple[str, ...] = ()
+    sweep: str = ""
+    changes: tuple[str, ...] = ()
+    base: str | None = None
+    seeds: int = 3
+    note: str = ""
+
+    def choose(self, patterns: Sequence[str] = ()) -> tuple[Cell, ...]:
+        """Cells whose name matches one of the patterns, such as ``"mnist-*"``; all without a pattern."""
+        if not patterns:
+            return self.cells
+        names = [cell.name for cell in self.cells]
+        for pattern in patterns:
+            if not any(fnmatch(name, pattern) for name in names):
+                near = difflib.get_close_matches(pattern, names, n=1)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                raise TorchcapsError(f"{self.name} has no cell {pattern!r}; {hint}It has {', '.join(names)}")
+        return tuple(cell for cell in self.cells if any(fnmatch(cell.name, pattern) for pattern in patterns))
+
+    def recipe(self, cell: Cell, seed: int, changes: Iterable[str] = (), scale: float = 1.0) -> Recipe:
+        """The whole recipe of one run of a cell."""
+        recipe = load_recipe(cell.recipe, [*LOG, *self.changes, *cell.changes, *changes, f"seed={seed}"])
+        return scaled(recipe, scale)
+
+
+def scaled(recipe: Recipe, factor: float) -> Recipe:
+    """The same recipe, longer or shorter: the decay and the warm-up of the rate follow its length.
+
+    >>> scaled(load_recipe("mnist-official"), 0.1).schedule.decay_steps
+    200
+    """
+    if not factor > 0:
+        raise TorchcapsError(f"the scale of a run's length must be above 0, got {factor}")
+    if factor == 1:
+        return recipe
+    schedule, training = recipe.schedule, recipe.training
+    return dataclasses.replace(
+        recipe,
+        schedule=dataclasses.replace(
+            schedule,
+            decay_steps=max(1, round(schedule.decay_steps * factor)),
+            warmup_steps=round(schedule.warmup_steps * factor),
+        ),
+        training=dataclasses.replace(
+            training,
+            steps=max(1, round(training.steps * factor)) if training.steps else 0,
+            epochs=training.epochs * factor,
+        ),
+    )

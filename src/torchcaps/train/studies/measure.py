@@ -1,0 +1,113 @@
+"""The error of a finished run, counted once, in large batches that stay on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, cast
+
+import torch
+from torch import Tensor
+
+from torchcaps.data import Source, train_and_validation
+from torchcaps.data.augment import build
+from torchcaps.data.loader import evaluation_batches
+from torchcaps.data.multimnist import MultiMNIST
+from torchcaps.data.source import Split
+from torchcaps.data.window import to_unit_float
+from torchcaps.errors import DataError
+from torchcaps.eval import Proportion, spread_pairs
+from torchcaps.eval.evaluate import Watch
+from torchcaps.eval.precision import full_precision
+from torchcaps.eval.recipe_facts import DataChoice
+from torchcaps.models import Model
+from torchcaps.train.engine import choose_precision, use_channels_last
+from torchcaps.train.objective import count_wrong
+from torchcaps.train.recipe import Recipe
+
+__all__ = ["Measurement", "count_errors", "measured_split"]
+
+BATCH = {"cuda": 5000}
+SMALL_BATCH = 250
+BATCHES_BETWEEN_LOOKS = 20
+
+
+def measured_split(recipe: Recipe, source: Source, name: str) -> Split:
+    """The test split, or the examples that training by this recipe held out."""
+    if name == "validation":
+        return train_and_validation(source, recipe.data.validation, seed=0)[1]
+    if source.test is None:
+        raise DataError(f"{source.name} has no test split to measure on")
+    return source.test
+
+
+class Measurement:
+    """What a run is measured on, and how.
+
+    Single pictures are measured in full precision, so that a CPU counts the same errors. Pairs are measured in the
+    precision that the recipe trains with, since there are ten million of them.
+
+    Args:
+        pairs: how many pairs of MultiMNIST, evenly spaced; all without it.
+    """
+
+    def __init__(
+        self, recipe: Recipe, source: Source, split_name: str, device: torch.device, pairs: int | None = None
+    ) -> None:
+        self.recipe, self.device = recipe, device
+        self.split = measured_split(recipe, source, split_name)
+        self._pairs: MultiMNIST | None = None
+        self.name, self.total, self.precision = source.name, len(self.split), torch.float32
+        if recipe.data.task == "multimnist":
+            variant = cast(Literal["paper", "official"], recipe.data.variant)
+            self._pairs = MultiMNIST(self.split, variant, device=device)
+            self._indices = spread_pairs(self._pairs, pairs or len(self._pairs))
+            self.name, self.total = str(DataChoice(source.name, variant)), len(self._indices)
+            self.precision = choose_precision(recipe.training.precision, device)
+
+    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Pictures and labels on the device, in order, nothing random."""
+        size = BATCH.get(self.device.type, SMALL_BATCH)
+        if self._pairs is not None:
+            for indices in self._indices.split(size):
+                made = self._pairs.pairs(indices.to(self.device))
+                yield to_unit_float(made.images), made.labels
+        else:
+            for batch in evaluation_batches(self.split, size, self.device, build(self.recipe.data.augment)):
+                yield batch.images, batch.labels
+
+    def error(self, model: Model, watch: Watch | None = None) -> Proportion:
+        """Count the wrong ones; ``watch(done, total)`` is called now and then and may raise to stop."""
+        return count_errors(model.to(self.device), self.batches(), self.total, self.precision, watch)
+
+
+@torch.no_grad()
+def count_errors(
+    model: Model,
+    batches: Iterator[tuple[Tensor, Tensor]],
+    total: int,
+    precision: torch.dtype = torch.float32,
+    watch: Watch | None = None,
+) -> Proportion:
+    """How many of ``total`` examples the model gets wrong; only the count is kept."""
+    device = next(model.parameters()).device
+    cuda, half = device.type == "cuda", precision != torch.float32
+    if cuda:
+        use_channels_last(model)
+    model.eval()
+    wrong = torch.zeros((), dtype=torch.int64, device=device)
+    done = 0
+    with full_precision():
+        for number, (images, labels) in enumerate(batches):
+            if cuda:
+                images = images.contiguous(memory_format=torch.channels_last)
+            with torch.autocast(device.type, precision if half else None, enabled=half):
+                scores = model(images).scores
+            wrong += count_wrong(scores, labels)
+            done += len(labels)
+            if watch is not None and number % BATCHES_BETWEEN_LOOKS == BATCHES_BETWEEN_LOOKS - 1:
+                if cuda:
+                    torch.cuda.synchronize(device)  # else the host would run minutes ahead of the clock it looks at
+                watch(done, total)
+    if done != total:
+        raise ValueError(f"{total} examples were announced, {done} came")
+    return Proportion(int(wrong), total)

@@ -1,0 +1,79 @@
+"""How a finished run is measured, by the name that a study gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from torchcaps.data import AffineDigits, Source
+from torchcaps.data.rotated_digits import RotatedDigits
+from torchcaps.data.window import to_unit_float
+from torchcaps.eval import Proportion
+from torchcaps.eval.evaluate import Watch
+from torchcaps.models import Model
+from torchcaps.train.recipe import Recipe
+from torchcaps.train.studies.measure import BATCH, SMALL_BATCH, Measurement, count_errors, measured_split
+
+__all__ = ["ANGLES", "PROTOCOLS", "Measured", "Task"]
+
+ANGLES = tuple(range(-90, 91, 10))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A model and what to measure it with; ``limit`` is the most examples of a set that is made, such as pairs."""
+
+    model: Model
+    recipe: Recipe
+    source: Source
+    split: str
+    device: torch.device
+    limit: int | None = None
+    watch: Watch | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The error that counts, on which data and in which precision; and what else was looked at."""
+
+    data: str
+    error: Proportion
+    precision: torch.dtype = torch.float32
+    extras: Mapping[str, Proportion] = field(default_factory=dict)
+
+
+def whole_split(task: Task) -> Measured:
+    """Every example of a split; of pairs made from it, all or so many."""
+    measurement = Measurement(task.recipe, task.source, task.split, task.device, task.limit)
+    error = measurement.error(task.model, task.watch)
+    return Measured(measurement.name, error, measurement.precision)
+
+
+def affine_copies(task: Task) -> Measured:
+    """Affine copies of the digits, then the digits upright and turned by each angle."""
+    split = measured_split(task.recipe, task.source, task.split)
+    size = task.model.image_shape[-1]
+    batch_size = BATCH.get(task.device.type, SMALL_BATCH)
+    model = task.model.to(task.device)
+    copies = AffineDigits(split, size=size, device=task.device)
+    count = min(task.limit or len(copies), len(copies))
+
+    def affine_batches() -> Iterator[tuple[Tensor, Tensor]]:
+        for indices in (torch.arange(count) * len(copies) // count).split(batch_size):
+            batch = copies.examples(indices)
+            yield to_unit_float(batch.images), batch.labels
+
+    error = count_errors(model, affine_batches(), count, watch=task.watch)
+    extras = {}
+    for degrees in ANGLES:
+        turned = RotatedDigits(split, degrees, size, task.device)
+        batches = ((batch.images, batch.labels) for batch in turned.batches(batch_size))
+        extras[f"rotation {degrees}"] = count_errors(model, batches, len(turned), watch=task.watch)
+    suffix = "" if task.source.name == "mnist" else f":{task.source.name}"
+    return Measured(f"{copies.name}{suffix}", error, extras=extras)
+
+
+PROTOCOLS: dict[str, Callable[[Task], Measured]] = {"split": whole_split, "affine": affine_copies}

@@ -1,0 +1,84 @@
+"""``result.json``: the error of one finished run, beside the run's recipe and log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torchcaps.errors import TorchcapsError
+from torchcaps.eval import Proportion
+from torchcaps.eval.output import write_file
+
+__all__ = ["RESULT", "StudyResult", "read_results", "run_path"]
+
+RESULT = "result.json"
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """One run of a cell.
+
+    Attributes:
+        errors, examples: counted on ``split`` of ``data``; both 0 where training failed.
+        weights: ``"last"`` or ``"averaged"``, whichever the recipe keeps.
+        extras: what else was counted, (errors, examples) by name.
+        failure: why training could not be finished, if it could not.
+    """
+
+    cell: str
+    seed: int
+    split: str
+    data: str
+    errors: int
+    examples: int
+    weights: str
+    precision: str
+    parameters: int
+    steps: int
+    epochs: float
+    training_seconds: float
+    extras: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    failure: str = ""
+
+    @property
+    def error(self) -> Proportion:
+        return Proportion(self.errors, self.examples)
+
+    def extra(self, name: str) -> Proportion:
+        """One of the other counts."""
+        errors, examples = self.extras[name]
+        return Proportion(errors, examples)
+
+    def write(self, folder: Path) -> Path:
+        facts: dict[str, Any] = dict(vars(self))
+        if not self.failure:
+            facts["error_percent"] = self.error.percent
+            facts["error_percent_interval"] = [round(100 * bound, 4) for bound in self.error.interval]
+        return write_file(folder / RESULT, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def read(cls, file: Path) -> StudyResult:
+        try:
+            facts = json.loads(file.read_text(encoding="utf-8"))
+            return cls(**{name: facts[name] for name in cls.__dataclass_fields__})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise TorchcapsError(
+                f"{file} is damaged or no result of a study: {error!r}; remove it to measure again"
+            ) from error
+
+
+def run_path(root: Path, cell: str, seed: int) -> Path:
+    """Where a run of a cell lies below the folder of its study."""
+    return root / cell / f"seed{seed}"
+
+
+def read_results(root: Path, cells: Iterable[str]) -> dict[str, list[StudyResult]]:
+    """The finished runs of each cell below a folder, in the order of their seeds."""
+    found: dict[str, list[StudyResult]] = {}
+    for cell in cells:
+        results = [StudyResult.read(file) for file in (root / cell).glob(f"seed*/{RESULT}")]
+        found[cell] = sorted(results, key=lambda result: result.seed)
+    return found

@@ -1,0 +1,54 @@
+"""The curve of a study: error against an angle, mean ± s.d. over the seeds of each cell, as CSV and as a figure."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+from pathlib import Path
+
+from torchcaps.eval import summarize_seeds
+from torchcaps.eval.figures import sweep_figure, to_png
+from torchcaps.eval.output import write_file
+from torchcaps.train.studies.definition import Study
+from torchcaps.train.studies.results import read_results
+
+__all__ = ["sweep_points", "write_sweep"]
+
+Points = list[tuple[float, float, float]]
+
+
+def sweep_points(study: Study, root: Path) -> dict[str, Points]:
+    """(angle, mean error in %, s.d. or 0 for one seed) of each cell that has finished runs."""
+    curves: dict[str, Points] = {}
+    for cell, results in read_results(root, [cell.name for cell in study.cells]).items():
+        points: Points = []
+        names = {name for result in results for name in result.extras if name.startswith(f"{study.sweep} ")}
+        for name in sorted(names, key=_place):
+            shares = [result.extra(name).percent for result in results if name in result.extras]
+            summary = summarize_seeds(shares)
+            points.append((_place(name), summary.mean, summary.deviation or 0.0))
+        if points:
+            curves[cell] = points
+    return curves
+
+
+def write_sweep(study: Study, root: Path, folder: Path) -> list[Path]:
+    """``SWEEP.csv`` and, where matplotlib is installed, ``SWEEP.png`` in a folder; nothing before a run is finished."""
+    curves = sweep_points(study, root)
+    if not curves:
+        return []
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("cell", "degrees", "error_percent_mean", "error_percent_deviation"))
+    for cell, points in curves.items():
+        writer.writerows((cell, f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points)
+    files = [write_file(folder / f"{study.sweep}.csv", text.getvalue())]
+    if importlib.util.find_spec("matplotlib") is not None:
+        figure = sweep_figure(curves, "degrees, clockwise", "error in %, mean ± s.d. over seeds")
+        files.append(write_file(folder / f"{study.sweep}.png", to_png(figure)))
+    return files
+
+
+def _place(name: str) -> float:
+    return float(name.rpartition(" ")[2])

@@ -1,0 +1,93 @@
+"""The table of a study, from the records of its runs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torchcaps.eval import SeedSummary, summarize_seeds
+from torchcaps.eval.intervals import difference_of_means
+from torchcaps.eval.tables import ResultTable
+from torchcaps.train.studies.definition import Cell, Study
+from torchcaps.train.studies.results import StudyResult, read_results
+
+__all__ = ["study_table"]
+
+MEASURED = ("error in %", "95 % interval", "seeds")
+LENGTH = ("epochs", "errors of each seed")
+
+
+def study_table(study: Study, root: Path) -> ResultTable:
+    """A row a cell, with what its finished runs say; a cell without one has dashes.
+
+    The interval of several seeds is Student's of their mean; that of one seed is Wilson's, of its own count.
+    """
+    results = read_results(root, [cell.name for cell in study.cells])
+    base = _finished(results[study.base]) if study.base else []
+    difference = ("difference", "95 % interval of it") if study.base else ()
+    rows = [_row(study, cell, results[cell.name], base) for cell in study.cells]
+    head = (*study.columns, *MEASURED, *difference, *study.extras, *LENGTH)
+    note = study.note + _warning([result for found in results.values() for result in found])
+    return ResultTable(study.title, head, rows, note, text_columns=len(study.columns))
+
+
+def _finished(results: Sequence[StudyResult]) -> list[StudyResult]:
+    return [result for result in results if not result.failure]
+
+
+def _row(study: Study, cell: Cell, results: Sequence[StudyResult], base: Sequence[StudyResult]) -> tuple[str, ...]:
+    words = tuple(cell.words.get(column, "") for column in study.columns)
+    finished = _finished(results)
+    failed = len(results) - len(finished)
+    count = f"{len(finished)}" + (f", {failed} failed" if failed else "")
+    if not finished:
+        empty = "failed" if failed else "–"
+        others = ("–",) * (len(study.extras) + (2 if study.base else 0))
+        return (*words, empty, "–", count, *others, "–", "–")
+    summary = summarize_seeds([result.error.percent for result in finished])
+    compared: tuple[str, ...] = ()
+    if study.base:
+        compared = ("–", "–") if cell.name == study.base or not base else _compared(summary, base)
+    epochs = _range([result.epochs for result in finished])
+    errors = ", ".join(str(result.errors) for result in finished)
+    total = f"{errors} of {finished[0].examples:,}"
+    extras = tuple(_extra(name, finished) for name in study.extras)
+    return (*words, _mean(summary), _interval(summary, finished), count, *compared, *extras, epochs, total)
+
+
+def _warning(results: Sequence[StudyResult]) -> str:
+    samples = sorted({result.data for result in results if result.data.endswith("-sample")})
+    if not samples:
+        return ""
+    return f" **These runs used {', '.join(samples)}, a small sample: no figure here stands beside a published one.**"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+    return low if low == high else f"{low} … {high}"
+
+
+def _mean(summary: SeedSummary) -> str:
+    return f"{summary.mean:.3f}" + ("" if summary.deviation is None else f" ± {summary.deviation:.3f}")
+
+
+def _extra(name: str, finished: Sequence[StudyResult]) -> str:
+    shares = [result.extra(name).percent for result in finished if name in result.extras]
+    return _mean(summarize_seeds(shares)) if shares else "–"
+
+
+def _interval(summary: SeedSummary, finished: Sequence[StudyResult]) -> str:
+    if summary.interval is not None:
+        low, high = summary.interval
+    else:
+        low, high = (100 * bound for bound in finished[0].error.interval)
+    return f"{max(0.0, low):.3f} … {high:.3f}"
+
+
+def _compared(summary: SeedSummary, base: Sequence[StudyResult]) -> tuple[str, str]:
+    """The difference of two means, and Welch's interval where both have several seeds."""
+    difference, interval = difference_of_means(summary.values, [result.error.percent for result in base])
+    text = f"{difference:+.3f}".replace("-", "−")
+    if interval is None:
+        return text, "–"
+    return text, " … ".join(f"{bound:+.3f}".replace("-", "−") for bound in interval)

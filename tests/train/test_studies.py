@@ -1,0 +1,280 @@
+"""Studies: cells run once, in pieces, without a look at the test split; tables follow from the records alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import torchcaps
+from torchcaps.data import MultiMNIST
+from torchcaps.data.sample import sample_source
+from torchcaps.errors import TorchcapsError
+from torchcaps.eval import evaluate, evaluate_pairs, spread_pairs
+from torchcaps.train import fit, load_recipe
+from torchcaps.train.guard import NonFiniteError
+from torchcaps.train.studies import (
+    Cell,
+    Study,
+    StudyOptions,
+    StudyResult,
+    collect_records,
+    get_study,
+    list_studies,
+    read_results,
+    run_study,
+    study_table,
+)
+from torchcaps.train.studies.definition import scaled
+from torchcaps.train.studies.measure import Measurement
+from torchcaps.train.studies.search import SEARCHES
+from training_runs import TINY, same_weights, tiny_recipe, train_tiny, weights
+
+SHIPPED = [get_study(name) for name in list_studies() if name != "search"] + list(SEARCHES.values())
+CHANGES = (*TINY, "training.steps=3", "data.validation=0.1")
+
+
+def tiny_study(*cells: Cell, split: str = "validation", base: str | None = "plain") -> Study:
+    plain = Cell("plain", "demo", (), {"what": "as it is"})
+    return Study("tiny", "Tiny", (plain, *cells), ("what",), split, changes=CHANGES, base=base, seeds=1, note="A note.")
+
+
+def options(out: Path, **more: object) -> StudyOptions:
+    return StudyOptions(out, device="cpu", progress=False, **more)
+
+
+def silent(text: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize("study", SHIPPED, ids=lambda study: study.name)
+def test_shipped_studies_are_sound(study):
+    names = [cell.name for cell in study.cells]
+    assert len(set(names)) == len(names)
+    assert study.base is None or study.base in names
+    for cell in study.cells:
+        recipe = study.recipe(cell, seed=1)
+        assert recipe.seed == 1
+        assert recipe.log.tensorboard == "off"
+        assert set(cell.words) == set(study.columns)
+        if study.split == "validation":  # choices: never on the test split, and on 5,000 of 60,000 digits
+            assert round(60_000 * recipe.data.validation) == 5000
+        elif study.protocol == "split":
+            assert recipe.data.validation == 0
+        settings = {"image_shape": (1, 40, 40) if study.name == "affine" else (1, 28, 28)}
+        with torch.device("meta"):
+            torchcaps.create_model(recipe.model.name, **settings, **recipe.model.settings)
+
+
+def test_every_cell_differs_from_the_base_by_what_it_says():
+    for study in (get_study("ablation"), *SEARCHES.values()):
+        recipes = [study.recipe(cell, seed=0) for cell in study.cells]
+        assert len({str(recipe) for recipe in recipes}) == len(recipes)
+
+
+def test_own_recipes_keep_to_their_rules():
+    best, opened = load_recipe("mnist-best"), load_recipe("mnist-open")
+    assert best.data.augment == ({"name": "shift", "pixels": 2},)
+    for recipe in (best, opened):
+        with torch.device("meta"):
+            model = torchcaps.create_model(recipe.model.name, **recipe.model.settings)
+        assert sum(parameter.numel() for parameter in model.parameters()) == 8_215_728
+        assert recipe.data.validation == 0
+        assert recipe.model.settings["iterations"] == 3
+
+
+def test_scale_shortens_the_decay_with_the_run():
+    recipe = scaled(load_recipe("mnist-official"), 0.1)
+    assert (recipe.training.steps, recipe.schedule.decay_steps) == (30_000, 200)
+    best = scaled(load_recipe("mnist-best"), 0.5)
+    assert (best.training.epochs, best.training.steps, best.schedule.warmup_steps) == (100, 0, 250)
+    with pytest.raises(TorchcapsError, match="above 0"):
+        scaled(recipe, 0)
+
+
+def test_a_study_in_pieces_gives_the_runs_of_one_piece(tmp_path, monkeypatch):
+    study = tiny_study(Cell("fast", "demo", ("optimizer.lr=1e-2",), {"what": "a higher rate"}))
+    with monkeypatch.context() as patch:
+        patch.setattr("torchcaps.train.studies.run.fit", lambda recipe, **more: fit(recipe, **{**more, "seconds": 0}))
+        said: list[str] = []
+        calls = [run_study(study, options(tmp_path / "pieces"), said.append) for _ in range(5)]
+    # A piece takes one step, a run has three; the third piece ends a run and begins the next.
+    assert calls == [False, False, False, False, True]
+    assert "time is over: 1 of 2 runs are done; the same command goes on" in said
+    assert run_study(study, options(tmp_path / "whole"), silent)
+    for cell in ("plain", "fast"):
+        pieces, whole = tmp_path / "pieces" / cell / "seed0", tmp_path / "whole" / cell / "seed0"
+        assert same_weights(weights(pieces), weights(whole))
+        facts = [json.loads((folder / "result.json").read_text()) for folder in (pieces, whole)]
+        assert min(fact.pop("training_seconds") for fact in facts) > 0
+        assert facts[0] == facts[1]
+        assert not (pieces / "checkpoints").exists()
+
+    def no_more(*arguments: object, **keywords: object) -> None:
+        raise AssertionError("a finished run was repeated")
+
+    monkeypatch.setattr("torchcaps.train.studies.run.fit", no_more)
+    monkeypatch.setattr("torchcaps.train.studies.run.from_pretrained", no_more)
+    assert run_study(study, options(tmp_path / "whole"), silent)
+    with pytest.raises(TorchcapsError, match=r"other settings \(training\.steps differ\)"):
+        run_study(study, options(tmp_path / "whole", changes=("training.steps=4",)), silent)
+
+
+def test_a_study_on_held_out_digits_never_reads_the_test_split(tmp_path, monkeypatch):
+    class Poison:
+        def __getattribute__(self, name: str) -> object:
+            raise AssertionError(f"the study asked the test split for {name}")
+
+        def __len__(self) -> int:
+            raise AssertionError("the study asked the test split for its length")
+
+    def poisoned(*arguments: object) -> object:
+        source = sample_source()
+        object.__setattr__(source, "test", Poison())
+        return source
+
+    monkeypatch.setattr("torchcaps.train.studies.run.load_source", poisoned)
+    assert run_study(tiny_study(), options(tmp_path), silent)
+    (result,) = read_results(tmp_path, ["plain"])["plain"]
+    assert (result.split, result.examples) == ("validation", 100)
+    assert result.weights == "averaged"
+    with pytest.raises(AssertionError, match="asked the test split"):
+        run_study(tiny_study(split="test"), options(tmp_path / "test"), silent)
+
+
+def test_a_run_that_fails_is_noted_and_the_others_go_on(tmp_path, monkeypatch):
+    def fail_first(recipe, **keywords):
+        if recipe.optimizer.lr > 1:
+            Path(keywords["run_dir"]).mkdir(parents=True)
+            (Path(keywords["run_dir"]) / "metrics.jsonl").touch()
+            raise NonFiniteError("the loss became nan")
+        return fit(recipe, **keywords)
+
+    monkeypatch.setattr("torchcaps.train.studies.run.fit", fail_first)
+    study = tiny_study(Cell("wild", "demo", ("optimizer.lr=100.0",), {"what": "too much"}))
+    said: list[str] = []
+    assert run_study(study, options(tmp_path), said.append)
+    assert any("wild, seed 0: failed" in line for line in said)
+    rows = {row[0]: row for row in study_table(study, tmp_path).rows}
+    assert rows["too much"][1:4] == ("failed", "–", "0, 1 failed")
+    assert rows["as it is"][3] == "1"
+
+
+def write_result(root: Path, cell: str, seed: int, errors: int, data: str = "mnist") -> None:
+    folder = root / cell / f"seed{seed}"
+    result = StudyResult(cell, seed, "test", data, errors, 10_000, "last", "fp32", 1000, 50, 2.0, 1.5)
+    result.write(folder)
+    assert StudyResult.read(folder / "result.json") == result
+    for name in ("recipe.toml", "environment.json", "metrics.jsonl"):
+        (folder / name).write_text(name)
+    (folder / "checkpoints").mkdir()
+
+
+def test_the_table_says_what_the_records_say(tmp_path):
+    study = tiny_study(
+        Cell("one", "demo", (), {"what": "one | seed"}), Cell("none", "demo", (), {"what": "nothing yet"})
+    )
+    for seed, errors in enumerate((25, 26, 24)):
+        write_result(tmp_path, "plain", seed, errors)
+    write_result(tmp_path, "one", 0, 30)
+    table = study_table(study, tmp_path)
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["as it is"][:3] == ("0.250 ± 0.010", "0.225 … 0.275", "3")  # Student's interval
+    assert rows["as it is"][-2:] == ("2", "25, 26, 24 of 10,000")
+    assert rows["one | seed"][:3] == ("0.300", "0.210 … 0.428", "1")  # Wilson's
+    assert rows["one | seed"][3:5] == ("+0.050", "–")
+    assert rows["nothing yet"][0] == "–"
+    write_result(tmp_path, "one", 1, 32)
+    difference, interval = study_table(study, tmp_path).rows[1][4:6]
+    assert difference == "+0.060"
+    assert interval.startswith("−")  # two seeds cannot tell them apart
+    files = {file.suffix: file.read_text() for file in table.write(tmp_path)}
+    assert list(csv.reader(io.StringIO(files[".csv"])))[1] == list(table.rows[0])
+    assert "one \\| seed" in files[".md"]
+    assert "<td class=number>0.250 ± 0.010</td>" in files[".html"]
+    write_result(tmp_path, "one", 2, 32, data="mnist-sample")
+    assert "a small sample" in study_table(study, tmp_path).note
+
+
+def test_records_hold_what_is_needed_and_nothing_large(tmp_path):
+    study = tiny_study()
+    write_result(tmp_path / "runs", "plain", 0, 25)
+    (tmp_path / "runs" / "plain" / "seed1").mkdir()  # not finished
+    assert collect_records(study, tmp_path / "runs", tmp_path / "records") == 1
+    kept = {str(path.relative_to(tmp_path / "records")) for path in (tmp_path / "records").rglob("*.*")}
+    files = ("recipe.toml", "environment.json", "metrics.jsonl", "result.json")
+    assert kept == {f"plain/seed0/{name}" for name in files} | {"table.md", "table.csv", "table.html"}
+    assert (tmp_path / "records" / "table.md").read_text() == study_table(study, tmp_path / "runs").markdown()
+    (tmp_path / "records" / "plain" / "seed0" / "result.json").write_text("{}")
+    with pytest.raises(TorchcapsError, match="damaged or no result"):
+        read_results(tmp_path / "records", ["plain"])
+
+
+def test_counting_agrees_with_evaluation():
+    torch.manual_seed(1)
+    source, model = sample_source(), torchcaps.create_model("small-cnn", channels=2, hidden=8).eval()
+    counted = Measurement(tiny_recipe(), source, "test", torch.device("cpu")).error(model)
+    assert counted == evaluate(model, source.test).error
+    pairs_model = torchcaps.create_model("small-cnn", image_shape=(1, 36, 36), channels=2, hidden=8, multi_label=True)
+    recipe = tiny_recipe("data.task=multimnist", "data.augment=[]", "data.variant=official")
+    counted = Measurement(recipe, source, "test", torch.device("cpu"), pairs=300).error(pairs_model)
+    multi = MultiMNIST(source.test, "official")
+    assert counted == evaluate_pairs(pairs_model, multi, spread_pairs(multi, 300)).error
+
+
+def test_a_measurement_that_runs_out_of_time_leaves_no_result(tmp_path, monkeypatch):
+    study = tiny_study(split="test", base=None)
+    monkeypatch.setattr("torchcaps.train.studies.measure.SMALL_BATCH", 10)
+    assert run_study(study, options(tmp_path, budget=1000.0), silent)
+    (tmp_path / "plain" / "seed0" / "result.json").unlink()
+    assert not run_study(study, options(tmp_path, budget=0.01), silent)
+    assert not (tmp_path / "plain" / "seed0" / "result.json").exists()
+    assert run_study(study, options(tmp_path), silent)
+
+
+def test_affine_robustness_measures_copies_and_a_sweep(tmp_path):
+    from torchcaps.train.studies.sweep import sweep_points, write_sweep
+
+    study = get_study("affine")
+    changes = (*TINY, "training.steps=4", "log.validate_every=2", "data.source=mnist-sample")
+    chosen = options(tmp_path, cells=("capsnet",), seeds=1, limit=40, changes=(*changes, "data.validation=0.02"))
+    assert run_study(study, chosen, silent)
+    (result,) = read_results(tmp_path, ["capsnet"])["capsnet"]
+    assert (result.data, result.examples) == ("affnist-like:mnist-sample", 40)
+    assert result.extra("held out").total == 20
+    (points,) = sweep_points(study, tmp_path).values()
+    assert [place for place, _, _ in points] == list(range(-90, 91, 10))
+    assert {file.name for file in write_sweep(study, tmp_path, tmp_path)} == {"rotation.csv", "rotation.png"}
+    row = study_table(study, tmp_path).rows[0]
+    assert row[study_table(study, tmp_path).head.index("held out")] != "–"
+
+
+def test_unknown_studies_and_cells():
+    with pytest.raises(TorchcapsError, match="there is no study 'table2'; choose from table1"):
+        get_study("table2")
+    with pytest.raises(TorchcapsError, match="search needs --recipe, one of mnist-best, mnist-open"):
+        get_study("search")
+    with pytest.raises(TorchcapsError, match="--recipe belongs to search"):
+        get_study("table1", "mnist-best")
+    with pytest.raises(TorchcapsError, match="no cell 'mnist-r33'; did you mean 'mnist-r3'"):
+        get_study("table1").choose(["mnist-r33"])
+    assert [cell.name for cell in get_study("table1").choose(["multimnist-r?"])] == ["multimnist-r1", "multimnist-r3"]
+
+
+def test_a_run_stops_at_the_first_look_that_finds_the_accuracy(tmp_path):
+    changes = ("data.validation=0.1", "training.steps=12", "log.validate_every=2", "training.ema=0.0")
+    whole = train_tiny(tmp_path / "whole", *changes)
+    looks = [json.loads(line) for line in (whole / "metrics.jsonl").read_text().splitlines() if "validation" in line]
+    right = {look["step"]: round(100 * (1 - look["error"])) for look in looks}
+    step, best = next((step, count) for step, count in right.items() if count > right[2])
+    stopped = train_tiny(tmp_path / "stopped", *changes, f"training.stop_at_accuracy={best / 100}")
+    last = json.loads((stopped / "metrics.jsonl").read_text().splitlines()[-1])
+    assert (last["kind"], last["step"]) == ("validation", step)
+    assert (stopped / "checkpoints" / f"step-{step:08d}").is_dir()
+    before = weights(stopped)
+    train_tiny(tmp_path / "stopped", *changes, f"training.stop_at_accuracy={best / 100}", resume=True)
+    assert same_weights(before, weights(stopped))  # it has reached its end and does not go on
