@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="table1, ablation, affine or search.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="table1, ablation, affine, more or search.")],
     cell: Annotated[
         list[str] | None, typer.Option("--cell", metavar="NAME", help="This cell, or a pattern; may be given again.")
     ] = None,
@@ -60,9 +60,9 @@ def reproduce(
 ) -> None:
     """Train and measure every cell of a study with several seeds, and write its table.
 
-    A run is resumed where the last call's time ended, and a finished one is never repeated. table1 looks at the test
-    set, once a run, and so does affine; ablation and search choose on held-out digits and do not. The table is written
-    as Markdown, CSV and HTML, from the records alone. Exit status 3: the time was over before all was done.
+    A run is resumed where the last call's time ended, and a finished one is never repeated. table1, affine and more
+    look at the test set, once a run; ablation and search choose on held-out digits and do not. The table is written as
+    Markdown, CSV and HTML, from the records alone. Exit status 3: the time was over before all was done.
 
     **Examples**
 
