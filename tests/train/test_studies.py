@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -236,6 +237,17 @@ def test_a_measurement_that_runs_out_of_time_leaves_no_result(tmp_path, monkeypa
     assert run_study(study, options(tmp_path), silent)
 
 
+def test_finished_runs_can_be_measured_on_more_examples(tmp_path):
+    changes = ("data.task=multimnist", "data.augment=[]", "data.validation=0.0")
+    study = tiny_study(split="test", base=None)
+    assert run_study(study, options(tmp_path, changes=changes, limit=20), silent)
+    before = weights(tmp_path / "plain" / "seed0")
+    for again, expected in ((False, 20), (True, 30)):
+        assert run_study(study, options(tmp_path, changes=changes, limit=30, measure_again=again), silent)
+        assert read_results(tmp_path, ["plain"])["plain"][0].examples == expected
+    assert same_weights(before, weights(tmp_path / "plain" / "seed0"))
+
+
 def test_affine_robustness_measures_copies_and_a_sweep(tmp_path):
     from torchcaps.train.studies.sweep import sweep_points, write_sweep
 
@@ -249,6 +261,8 @@ def test_affine_robustness_measures_copies_and_a_sweep(tmp_path):
     (points,) = sweep_points(study, tmp_path).values()
     assert [place for place, _, _ in points] == list(range(-90, 91, 10))
     assert {file.name for file in write_sweep(study, tmp_path, tmp_path)} == {"rotation.csv", "rotation.png"}
+    with pytest.raises(TorchcapsError, match=r"log\.validate_every differ"):  # it decides where a run stops
+        run_study(study, replace(chosen, changes=(*chosen.changes, "log.validate_every=1")), silent)
     row = study_table(study, tmp_path).rows[0]
     assert row[study_table(study, tmp_path).head.index("held out")] != "–"
 

@@ -53,6 +53,9 @@ def reproduce(
     records: Annotated[
         Path | None, typer.Option("--records", help="Copy recipe, log and result of each finished run there.")
     ] = None,
+    measure_again: Annotated[
+        bool, typer.Option("--measure-again", help="Finished runs, too: after --test-pairs, on all of them.")
+    ] = False,
     keep_checkpoints: Annotated[
         bool, typer.Option("--keep-checkpoints", help="Else they are removed once a run is measured.")
     ] = False,
@@ -94,6 +97,7 @@ def reproduce(
             device=device,
             data_dir=data_dir,
             limit=test_pairs,
+            measure_again=measure_again,
             keep_checkpoints=keep_checkpoints,
             progress=not quiet,
         )
