@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from torchcaps.cli.shared import DataDir, console, say, warn
+
+if TYPE_CHECKING:
+    from torchcaps.eval.tables import ResultTable
 
 __all__ = ["register"]
 
@@ -108,8 +112,8 @@ def reproduce(
     table = study_table(chosen, folder)
     for file in write_study(chosen, folder):
         warn(f"wrote {file}")
-    if console().is_terminal:
-        _print(table.head, table.rows)
+    if sys.stdout.isatty():
+        _print(table)
     else:
         say(table.markdown())
     if not finished:
@@ -128,10 +132,12 @@ def read_time(text: str) -> float:
     return seconds
 
 
-def _print(head: object, rows: object) -> None:
+def _print(results: ResultTable) -> None:
     from rich.table import Table
 
-    table = Table(*head, box=None, pad_edge=False)  # type: ignore[misc]
-    for row in rows:  # type: ignore[attr-defined]
+    table = Table(*results.head, box=None, pad_edge=False)
+    for row in results.rows:
         table.add_row(*row)
-    console().print(table, highlight=False, markup=False)
+    output = console()
+    output.print(table, highlight=False, markup=False)
+    output.print(f"\n{results.note}", highlight=False, markup=False)
