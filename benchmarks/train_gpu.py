@@ -18,14 +18,10 @@ from pathlib import Path
 import torch
 
 from torchcaps.data import Source
-from torchcaps.data.augment import build
-from torchcaps.data.loader import evaluation_batches
-from torchcaps.data.multimnist import MultiMNIST
-from torchcaps.data.window import to_unit_float
 from torchcaps.train import Recipe, RunResult, fit, load_recipe
 from torchcaps.train.distributed import choose_device
 from torchcaps.train.feed import load_source
-from torchcaps.train.objective import count_wrong
+from torchcaps.train.studies.measure import Measurement
 
 MODES = {
     "plain": ("training.compile=off", "training.capture=off"),
@@ -36,24 +32,12 @@ MODES = {
 TEST_PAIRS = 1_000_000
 
 
-@torch.no_grad()
 def test_error(result: RunResult, recipe: Recipe, source: Source, device: torch.device) -> dict[str, float]:
-    """Wrong examples of the test split in float32."""
+    """Wrong examples of the test split."""
     if source.test is None:
         return {}
-    model = result.load_model().to(device)
-    wrong, seen = torch.zeros((), dtype=torch.int64, device=device), 0
-    if recipe.data.task == "multimnist":
-        pairs = MultiMNIST(source.test, recipe.data.variant, device=device)  # type: ignore[arg-type]
-        batches = ((to_unit_float(b.images), b.labels) for b in pairs.batches(1000, stop=TEST_PAIRS))
-    else:
-        batches = (
-            (b.images, b.labels) for b in evaluation_batches(source.test, 1000, device, build(recipe.data.augment))
-        )
-    for images, labels in batches:
-        wrong += count_wrong(model(images).scores, labels)
-        seen += len(labels)
-    return {"test_error_percent": round(100 * int(wrong) / seen, 4), "test_wrong": int(wrong), "test_examples": seen}
+    error = Measurement(recipe, source, "test", device, TEST_PAIRS).error(result.load_model())
+    return {"test_error_percent": round(error.percent, 4), "test_wrong": error.count, "test_examples": error.total}
 
 
 def summary(result: RunResult, batch_size: int, wall_seconds: float) -> dict[str, object]:
