@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 from dataclasses import replace
@@ -17,6 +18,7 @@ from torchcaps.data.sample import sample_source
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import evaluate, evaluate_pairs, spread_pairs
 from torchcaps.train import fit, load_recipe
+from torchcaps.train.engine import Engine
 from torchcaps.train.guard import NonFiniteError
 from torchcaps.train.studies import (
     Cell,
@@ -116,6 +118,7 @@ def test_a_study_in_pieces_gives_the_runs_of_one_piece(tmp_path, monkeypatch):
         assert min(fact.pop("training_seconds") for fact in facts) > 0
         assert facts[0] == facts[1]
         assert not (pieces / "checkpoints").exists()
+    assert not [thing for thing in gc.get_objects() if type(thing) is Engine]  # a run frees what the last one held
 
     def no_more(*arguments: object, **keywords: object) -> None:
         raise AssertionError("a finished run was repeated")
