@@ -18,12 +18,10 @@ from pathlib import Path
 import torch
 
 from torchcaps.data import Source
-from torchcaps.data.augment import build
-from torchcaps.data.multimnist import MultiMNIST
-from torchcaps.eval import evaluate, evaluate_pairs
 from torchcaps.train import Recipe, RunResult, fit, load_recipe
 from torchcaps.train.distributed import choose_device
 from torchcaps.train.feed import load_source
+from torchcaps.train.studies.measure import Measurement
 
 MODES = {
     "plain": ("training.compile=off", "training.capture=off"),
@@ -32,19 +30,13 @@ MODES = {
     "compiled and captured": ("training.compile=on", "training.capture=on"),
 }
 TEST_PAIRS = 1_000_000
-TEST_BATCH = 1000
 
 
 def test_error(result: RunResult, recipe: Recipe, source: Source, device: torch.device) -> dict[str, float]:
-    """Wrong examples of the test split in float32."""
+    """Wrong examples of the test split."""
     if source.test is None:
         return {}
-    model = result.load_model().to(device)
-    if recipe.data.task == "multimnist":
-        pairs = MultiMNIST(source.test, recipe.data.variant, device=device)  # type: ignore[arg-type]
-        error = evaluate_pairs(model, pairs, torch.arange(min(TEST_PAIRS, len(pairs))), TEST_BATCH).error
-    else:
-        error = evaluate(model, source.test, TEST_BATCH, build(recipe.data.augment)).error
+    error = Measurement(recipe, source, "test", device, TEST_PAIRS).error(result.load_model())
     return {"test_error_percent": round(error.percent, 4), "test_wrong": error.count, "test_examples": error.total}
 
 

@@ -221,3 +221,14 @@ def test_capsule_dropout_silences_whole_capsules_in_training_only(monkeypatch):
     assert torch.equal(model.eval()(images).lengths, plain.eval()(images).lengths)
     with pytest.raises(ValueError, match="capsule_dropout must be a chance"):
         CapsNet(capsule_dropout=1.0)
+
+
+def test_position_dropout_silences_all_types_of_a_position():
+    model = CapsNet(conv_channels=8, primary_types=4, position_dropout=0.5).train()
+    lower = torch.rand(3, 144, 8) + 0.1  # 6 × 6 positions of 4 types
+    kept = model._silenced(lower).unflatten(1, model.primary_grid)  # [B, rows, columns, types, P]
+    silent = (kept == 0).flatten(3).all(dim=-1)
+    assert torch.equal(silent, (kept == 0).flatten(3).any(dim=-1))
+    assert 0.2 < silent.float().mean() < 0.8  # 108 draws: six standard deviations
+    torch.testing.assert_close(kept[~silent], 2 * lower.unflatten(1, model.primary_grid)[~silent])
+    assert model.eval()._silenced(lower) is lower

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
@@ -10,7 +12,7 @@ from torchcaps.train.capture import wants_compile
 from torchcaps.train.distributed import World
 from torchcaps.train.feed import Feed, load_source
 from torchcaps.train.recipe import TrainingSection
-from training_runs import losses, records, same_weights, tiny_recipe, train_tiny, weights
+from training_runs import losses, random_source, records, same_weights, tiny_recipe, train_tiny, weights
 
 gpu = pytest.mark.gpu
 
@@ -49,6 +51,25 @@ def test_captured_pairs_cross_the_end_of_an_epoch(tmp_path):
     plain = run(tmp_path / "plain", "training.capture=off", "training.compile=off", *changes)
     captured = run(tmp_path / "captured", "training.compile=off", *changes)
     assert losses(captured) == pytest.approx(losses(plain), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("device", "compiled"),
+    [("cpu", "off"), pytest.param("cuda", "off", marks=gpu), pytest.param("cuda", "on", marks=gpu)],
+)
+def test_dropout_is_drawn_anew_in_every_step(device, compiled, tmp_path):
+    """One batch is the whole set, nothing is augmented and the rate is next to nothing: dropout alone is left."""
+    changes = ("training.batch_size=100", "data.augment=[]", "training.ema=0.0", "training.precision=fp32")
+    changes += ("optimizer.lr=1e-12", "schedule.name=constant", "schedule.floor=0.0", f"training.compile={compiled}")
+    found, source = {}, random_source((1, 28, 28), count=100)
+    for chance in (0.0, 0.5):
+        recipe = tiny_recipe(*changes, f"model.capsule_dropout={chance}")
+        folder = fit(recipe, run_dir=tmp_path / str(chance), device=device, source=source, progress=False).folder
+        assert ("CUDA graph" in records(folder)[-1]["mode"]) == (device == "cuda")
+        found[chance] = sorted(losses(folder))
+    rounding = found[0.0][-1] - found[0.0][0]
+    steps_apart = min(after - before for before, after in itertools.pairwise(found[0.5]))
+    assert steps_apart > rounding  # no two of eight steps silence the same capsules
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=gpu)])

@@ -26,6 +26,7 @@ SHIPPED = {
     "mnist-open",
     "mnist-paper",
     "multimnist-baseline",
+    "multimnist-best",
     "multimnist-official",
     "multimnist-paper",
 }

@@ -9,10 +9,10 @@ import pytest
 
 from torchcaps import from_pretrained
 from torchcaps.train import Recipe, fit, load_recipe
-from torchcaps.train.interrupt import TrainingInterruptedError
+from torchcaps.train.interrupt import OutOfTimeError, StopRequest, TrainingInterruptedError
 from torchcaps.train.run_folder import RunFolderError
 from torchcaps.train.step import TrainingStep
-from training_runs import losses, records, same_weights, tiny_recipe, weights
+from training_runs import losses, records, same_weights, tiny_recipe, train_tiny, weights
 
 OPTIONS = {"device": "cpu", "progress": False}
 SMALL_CNN = ["model.name=small-cnn", "model.channels=4", "model.hidden=16", "data.drop_last=false"]
@@ -106,3 +106,21 @@ def test_another_recipe_is_refused(tmp_path):
         fit(tiny_recipe(), run_dir=tmp_path, **OPTIONS)
     with pytest.raises(RunFolderError, match="holds no run to resume"):
         fit(tiny_recipe(), run_dir=tmp_path / "nothing", resume=True, **OPTIONS)
+
+
+def test_a_run_that_is_out_of_time_is_saved_and_goes_on(tmp_path):
+    with pytest.raises(OutOfTimeError, match="stopped at step 1 of 8 and saved"):
+        train_tiny(tmp_path / "run", seconds=0)
+    assert (tmp_path / "run" / "checkpoints" / "step-00000001").is_dir()
+    assert not (tmp_path / "run" / "final").exists()
+    train_tiny(tmp_path / "run", resume=True, seconds=1000)
+    assert same_weights(weights(tmp_path / "run"), weights(train_tiny(tmp_path / "whole")))
+
+
+def test_a_signal_is_a_stronger_reason_than_the_time():
+    stop = StopRequest(seconds=0)
+    assert isinstance(stop.error("stopped"), OutOfTimeError)
+    stop._receive(signal.SIGTERM, None)
+    assert not isinstance(stop.error("stopped"), OutOfTimeError)
+    assert not StopRequest(seconds=1000)
+    assert not StopRequest()

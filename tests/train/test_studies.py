@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from torchcaps.data.sample import sample_source
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import evaluate, evaluate_pairs, spread_pairs
 from torchcaps.train import fit, load_recipe
+from torchcaps.train.engine import Engine
 from torchcaps.train.guard import NonFiniteError
 from torchcaps.train.studies import (
     Cell,
@@ -25,6 +28,7 @@ from torchcaps.train.studies import (
     collect_records,
     get_study,
     list_studies,
+    protocols,
     read_results,
     run_study,
     study_table,
@@ -32,6 +36,7 @@ from torchcaps.train.studies import (
 from torchcaps.train.studies.definition import scaled
 from torchcaps.train.studies.measure import Measurement
 from torchcaps.train.studies.search import SEARCHES
+from torchcaps.train.studies.sweep import sweep_points, write_sweep
 from training_runs import TINY, same_weights, tiny_recipe, train_tiny, weights
 
 SHIPPED = [get_study(name) for name in list_studies() if name != "search"] + list(SEARCHES.values())
@@ -113,6 +118,7 @@ def test_a_study_in_pieces_gives_the_runs_of_one_piece(tmp_path, monkeypatch):
         assert min(fact.pop("training_seconds") for fact in facts) > 0
         assert facts[0] == facts[1]
         assert not (pieces / "checkpoints").exists()
+    assert not [thing for thing in gc.get_objects() if type(thing) is Engine]  # a run frees what the last one held
 
     def no_more(*arguments: object, **keywords: object) -> None:
         raise AssertionError("a finished run was repeated")
@@ -236,9 +242,20 @@ def test_a_measurement_that_runs_out_of_time_leaves_no_result(tmp_path, monkeypa
     assert run_study(study, options(tmp_path), silent)
 
 
-def test_affine_robustness_measures_copies_and_a_sweep(tmp_path):
-    from torchcaps.train.studies.sweep import sweep_points, write_sweep
+def test_finished_runs_can_be_measured_on_more_examples(tmp_path):
+    changes = ("data.task=multimnist", "data.augment=[]", "data.validation=0.0")
+    study = tiny_study(split="test", base=None)
+    assert run_study(study, options(tmp_path, changes=changes, limit=20), silent)
+    before = weights(tmp_path / "plain" / "seed0")
+    for again, expected in ((False, 20), (True, 30)):
+        assert run_study(study, options(tmp_path, changes=changes, limit=30, measure_again=again), silent)
+        assert read_results(tmp_path, ["plain"])["plain"][0].examples == expected
+    assert same_weights(before, weights(tmp_path / "plain" / "seed0"))
 
+
+def test_affine_robustness_measures_copies_and_a_sweep(tmp_path, monkeypatch):
+    assert list(protocols.ANGLES) == list(range(-90, 91, 10))
+    monkeypatch.setattr(protocols, "ANGLES", (-90, 0, 90))
     study = get_study("affine")
     changes = (*TINY, "training.steps=4", "log.validate_every=2", "data.source=mnist-sample")
     chosen = options(tmp_path, cells=("capsnet",), seeds=1, limit=40, changes=(*changes, "data.validation=0.02"))
@@ -247,8 +264,10 @@ def test_affine_robustness_measures_copies_and_a_sweep(tmp_path):
     assert (result.data, result.examples) == ("affnist-like:mnist-sample", 40)
     assert result.extra("held out").total == 20
     (points,) = sweep_points(study, tmp_path).values()
-    assert [place for place, _, _ in points] == list(range(-90, 91, 10))
+    assert [place for place, _, _ in points] == [-90, 0, 90]
     assert {file.name for file in write_sweep(study, tmp_path, tmp_path)} == {"rotation.csv", "rotation.png"}
+    with pytest.raises(TorchcapsError, match=r"log\.validate_every differ"):  # it decides where a run stops
+        run_study(study, replace(chosen, changes=(*chosen.changes, "log.validate_every=1")), silent)
     row = study_table(study, tmp_path).rows[0]
     assert row[study_table(study, tmp_path).head.index("held out")] != "–"
 

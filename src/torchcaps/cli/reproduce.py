@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from torchcaps.cli.shared import DataDir, console, say, warn
+
+if TYPE_CHECKING:
+    from torchcaps.eval.tables import ResultTable
 
 __all__ = ["register"]
 
@@ -20,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="table1, ablation, affine or search.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="table1, ablation, affine, more or search.")],
     cell: Annotated[
         list[str] | None, typer.Option("--cell", metavar="NAME", help="This cell, or a pattern; may be given again.")
     ] = None,
@@ -53,6 +57,9 @@ def reproduce(
     records: Annotated[
         Path | None, typer.Option("--records", help="Copy recipe, log and result of each finished run there.")
     ] = None,
+    measure_again: Annotated[
+        bool, typer.Option("--measure-again", help="Finished runs, too: after --test-pairs, on all of them.")
+    ] = False,
     keep_checkpoints: Annotated[
         bool, typer.Option("--keep-checkpoints", help="Else they are removed once a run is measured.")
     ] = False,
@@ -60,9 +67,9 @@ def reproduce(
 ) -> None:
     """Train and measure every cell of a study with several seeds, and write its table.
 
-    A run is resumed where the last call's time ended, and a finished one is never repeated. table1 looks at the test
-    set, once a run, and so does affine; ablation and search choose on held-out digits and do not. The table is written
-    as Markdown, CSV and HTML, from the records alone. Exit status 3: the time was over before all was done.
+    A run is resumed where the last call's time ended, and a finished one is never repeated. table1, affine and more
+    look at the test set, once a run; ablation and search choose on held-out digits and do not. The table is written as
+    Markdown, CSV and HTML, from the records alone. Exit status 3: the time was over before all was done.
 
     **Examples**
 
@@ -94,6 +101,7 @@ def reproduce(
             device=device,
             data_dir=data_dir,
             limit=test_pairs,
+            measure_again=measure_again,
             keep_checkpoints=keep_checkpoints,
             progress=not quiet,
         )
@@ -104,8 +112,8 @@ def reproduce(
     table = study_table(chosen, folder)
     for file in write_study(chosen, folder):
         warn(f"wrote {file}")
-    if console().is_terminal:
-        _print(table.head, table.rows)
+    if sys.stdout.isatty():
+        _print(table)
     else:
         say(table.markdown())
     if not finished:
@@ -124,10 +132,12 @@ def read_time(text: str) -> float:
     return seconds
 
 
-def _print(head: object, rows: object) -> None:
+def _print(results: ResultTable) -> None:
     from rich.table import Table
 
-    table = Table(*head, box=None, pad_edge=False)  # type: ignore[misc]
-    for row in rows:  # type: ignore[attr-defined]
+    table = Table(*results.head, box=None, pad_edge=False)
+    for row in results.rows:
         table.add_row(*row)
-    console().print(table, highlight=False, markup=False)
+    output = console()
+    output.print(table, highlight=False, markup=False)
+    output.print(f"\n{results.note}", highlight=False, markup=False)

@@ -7,6 +7,7 @@ from torchcaps.data.loader import Batch, Loader, evaluation_batches
 from torchcaps.data.multi_loader import MultiLoader
 from torchcaps.data.multimnist import MultiBatch, MultiMNIST
 from torchcaps.data.registry import SampleDataWarning, list_sources, load
+from torchcaps.data.rotated_digits import RotatedDigits
 from torchcaps.data.sample import sample_digits
 from torchcaps.data.source import Source, Split, TestSplit, TrainSplit, ValidationSplit
 from torchcaps.data.splits import train_and_validation, validation_split
@@ -18,6 +19,7 @@ __all__ = [
     "MultiBatch",
     "MultiLoader",
     "MultiMNIST",
+    "RotatedDigits",
     "SampleDataWarning",
     "Source",
     "SourceInfo",

@@ -3,7 +3,7 @@
 from torchcaps.eval.drawings import coupling_entropy, dimension_grid, draw
 from torchcaps.eval.evaluate import EvaluationResult, evaluate, evaluate_pairs, spread_pairs
 from torchcaps.eval.examples import Examples, choose_examples
-from torchcaps.eval.intervals import Proportion, SeedSummary, summarize_seeds, wilson_interval
+from torchcaps.eval.intervals import Proportion, SeedSummary, difference_of_means, summarize_seeds, wilson_interval
 from torchcaps.eval.metrics import (
     Calibration,
     calibration,
@@ -26,6 +26,7 @@ __all__ = [
     "choose_examples",
     "confusion_matrix",
     "coupling_entropy",
+    "difference_of_means",
     "dimension_grid",
     "draw",
     "evaluate",

@@ -26,7 +26,7 @@ __all__ = ["Examples", "check_classes", "choose_examples", "fitting"]
 SAMPLE = "mnist-sample"
 DEFAULT_PAIRS = 10_000
 USUAL_VALIDATION = 0.1
-BATCH = {"cuda": 5000}
+BATCH = {"cuda": 2000}
 
 
 @dataclass(frozen=True)

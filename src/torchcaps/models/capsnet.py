@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import init
 
@@ -45,8 +46,9 @@ class CapsNet(Model):
         padding: of both convolutions, ``"valid"`` as in the paper or ``"same"``.
         decoder: ``"fc"`` (the paper's), ``"conv"`` (for larger pictures) or ``"none"``.
         decoder_hidden: widths of the ``"fc"`` decoder.
-        capsule_dropout: chance that a lower capsule is silent in a training step, so that no class comes to depend on
-            a few of them; the others speak up by 1 / (1 − chance). No weights, nothing at test time.
+        capsule_dropout, position_dropout: chance that a lower capsule, or all of one position of the grid, is silent in
+            a training step, so that no class comes to depend on a few of them; the others speak up by
+            1 / (1 − chance). No weights, nothing at test time.
         primary_scale, capsule_bias, start_values, routing_gradient, loss_balance, reconstruction_scale: see
             :class:`torchcaps.models.Preset`.
 
@@ -80,6 +82,7 @@ class CapsNet(Model):
         decoder: str = "fc",
         decoder_hidden: Sequence[int] = (512, 1024),
         capsule_dropout: float = 0.0,
+        position_dropout: float = 0.0,
         primary_scale: float | None = None,
         capsule_bias: bool | None = None,
         start_values: str | None = None,
@@ -93,9 +96,10 @@ class CapsNet(Model):
         self.num_classes = num_classes
         self.preset = get_preset(preset)
         C, H, W = self.image_shape
-        if not 0 <= capsule_dropout < 1:
-            raise ValueError(f"capsule_dropout must be a chance from 0 to below 1, got {capsule_dropout}")
-        self.capsule_dropout = capsule_dropout
+        for name, chance in (("capsule_dropout", capsule_dropout), ("position_dropout", position_dropout)):
+            if not 0 <= chance < 1:
+                raise ValueError(f"{name} must be a chance from 0 to below 1, got {chance}")
+        self.capsule_dropout, self.position_dropout = capsule_dropout, position_dropout
         self.loss_balance = loss_balance or self.preset.loss_balance
         self.reconstruction_scale = (
             self.preset.reconstruction_scale if reconstruction_scale is None else reconstruction_scale
@@ -163,11 +167,21 @@ class CapsNet(Model):
                     layer.reset_parameters()  # type: ignore[operator]
 
     def forward(self, images: Tensor, return_trace: bool = False) -> CapsNetOutput:
-        lower = self.lower_capsules(images)
-        if self.capsule_dropout:
-            lower = nn.functional.dropout1d(lower, self.capsule_dropout, self.training)
+        lower = self._silenced(self.lower_capsules(images))
         capsules, trace = self.classes.trace(lower) if return_trace else (self.classes(lower), None)
         return CapsNetOutput(capsules, ops.capsule_lengths(capsules), trace)
+
+    def _silenced(self, lower: Tensor) -> Tensor:
+        """Lower capsules ``[B, I, P]`` without those that dropout silences; all of them outside of training."""
+        if not self.training:
+            return lower
+        if self.position_dropout:
+            rows, columns, types = self.primary_grid
+            positions = rearrange(lower, "b (g t) p -> b g (t p)", g=rows * columns, t=types)
+            lower = rearrange(
+                nn.functional.dropout1d(positions, self.position_dropout), "b g (t p) -> b (g t) p", t=types
+            )
+        return nn.functional.dropout1d(lower, self.capsule_dropout) if self.capsule_dropout else lower
 
     def lower_capsules(self, images: Tensor) -> Tensor:
         """Primary capsules ``[B, I, P]``, in the order of ``primary_grid``: row, column, type."""

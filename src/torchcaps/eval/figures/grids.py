@@ -65,7 +65,7 @@ def picture_grid(
                 top, left = i * (height + gap), j * (width + gap)
                 sheet[top : top + height, left : left + width] = _opaque(picture)
     across, down = CELL_INCHES * columns, CELL_INCHES * len(rows) * height / width
-    label_inches = 0.09 * max((len(label) for label in row_labels), default=0)
+    label_inches = 0.1 * max((len(label) for label in row_labels), default=0)
     heading_inches = 0.25 * (bool(title) + bool(column_title) + bool(column_labels) + 2 * bool(captions))
     figure, axes = new_figure(across + label_inches + 0.2, down + heading_inches + 0.2)
     axes.imshow(sheet, interpolation="none", aspect="equal")

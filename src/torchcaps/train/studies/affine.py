@@ -18,15 +18,15 @@ AFFINE = Study(
     title="Robustness to affine maps at matched accuracy: error in % on affine copies of the test digits",
     cells=(
         _cell("capsnet", "affnist", "CapsNet, R = 3, reconstruction", "21"),
-        _cell("baseline", "affnist-baseline", "CNN of the paper's MNIST baseline, no pooling", "34"),
+        _cell("twin", "affnist-baseline", "CNN with as many parameters, pooling", "34"),
+        _cell("baseline", "affnist", "CNN of the paper's MNIST baseline, no pooling", "–", "model.name=baseline-cnn"),
         _cell(
             "pooled",
-            "affnist-baseline",
+            "affnist",
             "CNN of the paper's MultiMNIST baseline, pooling",
             "–",
             "model.name=baseline-cnn-multimnist",
         ),
-        _cell("small", "affnist-baseline", "small CNN, pooling and batch normalisation", "–", "model.name=small-cnn"),
     ),
     columns=COLUMNS,
     split="test",

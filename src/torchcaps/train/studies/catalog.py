@@ -6,12 +6,13 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.train.studies.ablation import ABLATION
 from torchcaps.train.studies.affine import AFFINE
 from torchcaps.train.studies.definition import Study
+from torchcaps.train.studies.more import MORE
 from torchcaps.train.studies.search import SEARCHES
 from torchcaps.train.studies.table1 import TABLE1
 
 __all__ = ["get_study", "list_studies"]
 
-STUDIES = {"table1": TABLE1, "ablation": ABLATION, "affine": AFFINE}
+STUDIES = {"table1": TABLE1, "ablation": ABLATION, "affine": AFFINE, "more": MORE}
 
 
 def list_studies() -> list[str]:

@@ -16,7 +16,7 @@ __all__ = ["Cell", "Study", "scaled"]
 
 # Records are kept for good, so they are short; a look at the clock, the log or a checkpoint must cost nothing.
 LOG = (
-    "log.every=500",
+    "log.every=1000",
     "log.validate_every=10_000",
     "log.checkpoint_every=50_000",
     "log.keep=1",

@@ -26,7 +26,7 @@ from torchcaps.train.recipe import Recipe
 
 __all__ = ["Measurement", "count_errors", "measured_split"]
 
-BATCH = {"cuda": 5000}
+BATCH = {"cuda": 2000}
 SMALL_BATCH = 250
 BATCHES_BETWEEN_LOOKS = 20
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from torchcaps.data import AffineDigits, Source
-from torchcaps.data.rotated_digits import RotatedDigits
+from torchcaps.data import AffineDigits, RotatedDigits, Source
 from torchcaps.data.window import to_unit_float
 from torchcaps.eval import Proportion
 from torchcaps.eval.evaluate import Watch

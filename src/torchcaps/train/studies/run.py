@@ -47,6 +47,7 @@ class StudyOptions:
         budget: seconds for this call; without it, until all is done.
         changes, scale: laid over every recipe; its length, and the decay and warm-up of the rate, times ``scale``.
         limit: the most examples of a test set that is made (pairs, affine copies), evenly spaced; all without it.
+        measure_again: finished runs, too, with the weights that they have; to go from a ``limit`` to all examples.
         keep_checkpoints: else they are removed once a run is measured.
     """
 
@@ -59,6 +60,7 @@ class StudyOptions:
     device: str = "auto"
     data_dir: Path | None = None
     limit: int | None = None
+    measure_again: bool = False
     keep_checkpoints: bool = False
     progress: bool = True
 
@@ -112,9 +114,11 @@ class _Runner:
         self._sources: dict[tuple[object, ...], Source] = {}
         self._last_line = time.monotonic()
         self._runs = 0
+        self._measured: set[Path] = set()  # in this call
 
     def is_finished(self, cell: Cell, recipe: Recipe) -> bool:
-        return (self._path(cell, recipe) / RESULT).exists()
+        path = self._path(cell, recipe)
+        return (path / RESULT).exists() and (path in self._measured or not self.options.measure_again)
 
     def check(self, cell: Cell, recipe: Recipe) -> None:
         """Refuse to mix runs of different settings, lengths included, in one table."""
@@ -124,6 +128,8 @@ class _Runner:
         saved = load_recipe(folder.path / "recipe.toml")
         free = ("log.", "training.compile", "training.capture", "description")
         different = [key for key in differing_keys(saved, recipe) if not key.startswith(free)]
+        if recipe.training.stop_at_accuracy and saved.log.validate_every != recipe.log.validate_every:
+            different.append("log.validate_every")  # when a run looks decides where it stops
         if different:
             raise TorchcapsError(
                 f"{folder.path} holds a run with other settings ({', '.join(different)} differ); give the same --set "
@@ -138,7 +144,7 @@ class _Runner:
         try:
             if not folder.final.exists():
                 self.tell(f"{title}: {'goes on' if folder.holds_a_run else 'starts'}")
-                result = fit(
+                fit(
                     recipe,
                     device=self.options.device,
                     run_dir=folder.path,
@@ -147,12 +153,13 @@ class _Runner:
                     progress=self.options.progress,
                     seconds=self.clock.left,
                 )
-                del result
             found = self._measure(cell, recipe, folder, source)
             self.tell(f"{title}: {found.error} on {found.data}, {found.split}")
         except NonFiniteError as error:
-            self._failure(cell, recipe, folder, str(error)).write(folder.path)
+            reason = str(error).partition(". ")[0]  # what follows is advice to people
+            self._failure(cell, recipe, folder, reason).write(folder.path)
             self.tell(f"{title}: failed, {error}")
+            self._measured.add(folder.path)
         finally:
             _free_memory()
             self._runs += 1
@@ -188,6 +195,7 @@ class _Runner:
             extras=extras,
         )
         found.write(folder.path)
+        self._measured.add(folder.path)
         return found
 
     def _failure(self, cell: Cell, recipe: Recipe, folder: RunFolder, reason: str) -> StudyResult:

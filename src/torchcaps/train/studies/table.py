@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchcaps.eval import SeedSummary, summarize_seeds
-from torchcaps.eval.intervals import difference_of_means
+from torchcaps.eval import SeedSummary, difference_of_means, summarize_seeds
 from torchcaps.eval.tables import ResultTable
 from torchcaps.train.studies.definition import Cell, Study
 from torchcaps.train.studies.results import StudyResult, read_results

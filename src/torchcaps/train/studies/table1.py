@@ -10,6 +10,8 @@ COLUMNS = ("data", "network", "R", "reconstruction", "paper")
 # The authors' code, on pairs as the text has them: shifts of up to 4 pixels, as in the file that they tested with.
 PAIRS_OF_THE_TEXT = ("data.variant=paper",)
 
+AS_LONG = ("training.steps=300_000",)  # the baseline is shown as many digits as CapsNet
+
 
 def _cell(name: str, recipe: str, *words: str, changes: tuple[str, ...] = ()) -> Cell:
     return Cell(name, recipe, changes, dict(zip(COLUMNS, words, strict=True)))
@@ -32,7 +34,7 @@ TABLE1 = Study(
     name="table1",
     title="Table 1 of the paper: test error in %",
     cells=(
-        _cell("mnist-baseline", "mnist-baseline", "MNIST", "baseline CNN", "–", "–", "0.39"),
+        _cell("mnist-baseline", "mnist-baseline", "MNIST", "baseline CNN", "–", "–", "0.39", changes=AS_LONG),
         _capsnet(1, False, "0.34 ± 0.032"),
         _capsnet(1, True, "0.29 ± 0.011"),
         _capsnet(3, False, "0.35 ± 0.036"),
@@ -42,6 +44,7 @@ TABLE1 = Study(
         _cell("multimnist-baseline", "multimnist-baseline", "MultiMNIST", "baseline CNN", "–", "–", "8.1"),
         _pairs(1, "7.5"),
         _pairs(3, "5.2"),
+        _cell("multimnist-best", "multimnist-best", "MultiMNIST", "CapsNet, recipe multimnist-best", "3", "yes", "–"),
     ),
     columns=COLUMNS,
     split="test",
