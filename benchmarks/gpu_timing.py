@@ -44,7 +44,9 @@ def microseconds(replay: Callable[[], object], parts: int = 1, repeats: int = 40
         return 1e3 * start.elapsed_time(end) / (count * parts)
 
     timed(3)
-    count = max(1, int(1e6 * seconds / repeats / (timed(3) * parts)))
+    once = timed(3) * parts / 1e6
+    repeats = max(5, min(repeats, int(seconds / once)))  # slow work is timed less often
+    count = max(1, int(seconds / repeats / once))
     return sorted(timed(count) for _ in range(repeats))
 
 

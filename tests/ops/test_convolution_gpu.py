@@ -13,7 +13,10 @@ from torchcaps.ops.convolution import strided_convolution, supports
 pytest.importorskip("triton", reason="Triton is not installed, so the kernels cannot run")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 # The compiler gives advice, and its own modules use what torch calls old.
-compiles = pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores", "ignore::DeprecationWarning")
+compiles = pytest.mark.filterwarnings(
+    "ignore:TensorFloat32 tensor cores", "ignore::DeprecationWarning", "ignore:The CUDA Graph is empty"
+)
+profiles = pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")
 
 
 def inputs(B: int, dtype: torch.dtype, C: int = 256, N: int = 256, size: int = 20, kernel: int = 9) -> list[Tensor]:
@@ -91,6 +94,7 @@ def forward_and_gradients(layer, features: Tensor) -> list[Tensor]:
     return [capsules.detach(), *torch.autograd.grad(capsules[..., 0].float().sum(), [features, *parameters])]
 
 
+@profiles
 @pytest.mark.parametrize("scale", [1.0, 1 / 32])
 def test_primary_capsules_take_the_kernels_by_themselves(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     layer, features = primary(scale)
@@ -108,6 +112,7 @@ def test_primary_capsules_take_the_kernels_by_themselves(scale: float, monkeypat
         assert relative_error(a, e) <= 2 * relative_error(b, e)
 
 
+@profiles
 def test_float32_stays_with_the_library() -> None:
     layer, features = primary(1.0)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:

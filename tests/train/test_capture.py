@@ -15,6 +15,8 @@ from torchcaps.train.recipe import TrainingSection
 from training_runs import losses, random_source, records, same_weights, tiny_recipe, train_tiny, weights
 
 gpu = pytest.mark.gpu
+# The compiler's advice on tf32 must not make it give up, as any warning does where warnings are errors.
+pytestmark = pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")
 
 
 @pytest.fixture(autouse=True)

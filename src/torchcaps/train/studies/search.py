@@ -23,8 +23,8 @@ def _search(recipe: str, *alternatives: tuple[str, tuple[str, ...]]) -> Study:
         changes=(HELD_OUT,),
         base="base",
         note=(
-            "Trained on 50,000 digits and measured on 10,000 others of the training set, the same for all; the test set "
-            "is not read. Difference: mean error less that of the recipe as it is, with Welch's 95 % interval."
+            "Trained on 50,000 digits and measured on 10,000 others of the training set, the same for all; the test "
+            "set is not read. Difference: mean error less that of the recipe as it is, with Welch's 95 % interval."
         ),
     )
 
