@@ -102,6 +102,9 @@ def main() -> None:
     options = parser.parse_args()
     figures = {"sweeps": cost_figure, "parts": roofline_figure, "loss_curve": loss_figure}
     for name, draw in figures.items():
+        if not (options.records / f"{name}.csv").exists():
+            print(f"no {name}.csv in {options.records}, so no picture of it")
+            continue
         target = options.images / f"performance-{name.replace('_', '-')}.png"
         target.write_bytes(to_png(draw(read(options.records / f"{name}.csv"))))
         print("wrote", target)

@@ -15,6 +15,7 @@ decoder once forward and twice backward (no data gradient for the first layer), 
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -178,6 +179,7 @@ def main() -> None:
             if any(part in variant.name for part in options.leave_out):
                 continue
             torch.compiler.reset()
+            gc.collect()  # compiled steps hold their graphs in circles, and their memory would count below
             torch.cuda.empty_cache()
             try:
                 result = measure(variant, problem)

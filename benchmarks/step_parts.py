@@ -2,8 +2,8 @@
 
     PYTHONPATH=src python -m benchmarks.step_parts --csv records/gpu-routing/parts.csv
 
-Each part runs alone in a captured graph, in bf16 as in training. The limits are measured in the same run: a large
-matrix product and a large copy. A part's floor is the longer of operations / rate and bytes / bandwidth.
+Each part runs alone, compiled and in a captured graph, in bf16 as in training. The limits are measured in the same
+run: a large matrix product and a large copy. A part's floor is the longer of operations / rate and bytes / bandwidth.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from benchmarks.gpu_timing import append_rows, capture, device_line, microseconds, percentile
 from torchcaps.models import CapsNet
@@ -42,9 +42,9 @@ def limits() -> tuple[float, float]:
     """Operations a second of a large bf16 product, and bytes a second of a large copy."""
     a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     rate = 2 * 8192**3 / time_of(lambda: a @ b) * 1e6
-    source = torch.empty(2**30, dtype=torch.uint8, device="cuda")
+    source = torch.randn(2**28, device="cuda")
     target = torch.empty_like(source)
-    return rate, 2 * 2**30 / time_of(lambda: target.copy_(source)) * 1e6
+    return rate, 2 * WHOLE * 2**28 / time_of(lambda: target.copy_(source)) * 1e6
 
 
 def parts(B: int) -> list[Part]:
@@ -60,13 +60,15 @@ def parts(B: int) -> list[Part]:
         capsules = model.classes(children)
     assert model.decoder is not None
 
-    def pass_through(layer: Callable[..., Tensor], backward: bool, *inputs: Tensor) -> None:
+    compiled = {layer: torch.compile(layer, dynamic=False) for layer in model.children()}
+
+    def pass_through(layer: nn.Module, backward: bool, *inputs: Tensor) -> None:
         leaves = [x.detach().requires_grad_(x.is_floating_point() and x is not images) for x in inputs]
         with torch.autocast("cuda", torch.bfloat16):
-            output = layer(*leaves)
+            output = compiled[layer](*leaves)
             if backward:
                 wanted = [x for x in leaves if x.requires_grad]
-                torch.autograd.grad(output, [*wanted, *layer.parameters()], torch.ones_like(output))  # type: ignore[attr-defined]
+                torch.autograd.grad(output, [*wanted, *layer.parameters()], torch.ones_like(output))
 
     first = 2 * B * 400 * 81 * 256
     first_out, second_out = B * 400 * 256 * HALF, B * 36 * 256 * HALF
