@@ -8,6 +8,7 @@ from torchcaps._version import __version__
 if TYPE_CHECKING:
     from torchcaps import data, eval, models, nn, ops, testing, train
     from torchcaps.models import create_model, from_pretrained, list_models, register_model
+    from torchcaps.nn import list_routings, register_routing
     from torchcaps.ops import explain_backend
 
 __all__ = [
@@ -18,10 +19,12 @@ __all__ = [
     "explain_backend",
     "from_pretrained",
     "list_models",
+    "list_routings",
     "models",
     "nn",
     "ops",
     "register_model",
+    "register_routing",
     "testing",
     "train",
 ]
@@ -33,7 +36,9 @@ _HOME = {
     "explain_backend": "ops",
     "from_pretrained": "models",
     "list_models": "models",
+    "list_routings": "nn",
     "register_model": "models",
+    "register_routing": "nn",
 }
 
 

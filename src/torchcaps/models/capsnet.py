@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn import init
 
-from torchcaps import ops
 from torchcaps.models.base import Model, check_image_shape
 from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.presets import get_preset
@@ -21,6 +21,7 @@ from torchcaps.nn import (
     ReconstructionDecoder,
     Routing,
 )
+from torchcaps.nn.routing import routing_config
 from torchcaps.nn.start_values import BIAS_START, truncated_normal_
 
 __all__ = ["CapsNet"]
@@ -40,7 +41,9 @@ class CapsNet(Model):
         conv_channels, conv_kernel: first convolution, ReLU.
         primary_types, primary_dim, primary_kernel, primary_stride: primary capsules; P is ``primary_dim``.
         capsule_dim: D of the class capsules.
-        iterations, leaky: of the routing; ``routing`` may also be a function of your own on votes ``[B, I, J, D]``.
+        routing: a name of :func:`torchcaps.list_routings`, a name with settings such as
+            ``{"name": "em", "iterations": 2}``, a routing object, or a function of your own on votes ``[B, I, J, D]``.
+        iterations, leaky: of the routing, where it has them and its settings do not say otherwise.
         shared_weights: one transformation for all lower capsules; far fewer weights on large pictures.
         padding: of both convolutions, ``"valid"`` as in the paper or ``"same"``.
         decoder: ``"fc"`` (the paper's), ``"conv"`` (for larger pictures) or ``"none"``.
@@ -71,7 +74,7 @@ class CapsNet(Model):
         capsule_dim: int = 16,
         iterations: int = 3,
         leaky: bool = False,
-        routing: str | Routing = "dynamic",
+        routing: str | Mapping[str, Any] | Routing = "dynamic",
         shared_weights: bool = False,
         padding: str = "valid",
         decoder: str = "fc",
@@ -83,6 +86,7 @@ class CapsNet(Model):
     ) -> None:
         super().__init__()
         self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self.settings["routing"] = routing_config(routing)
         self.image_shape = check_image_shape(image_shape, num_classes)
         self.num_classes = num_classes
         self.preset = get_preset(preset)
@@ -150,8 +154,8 @@ class CapsNet(Model):
 
     def forward(self, images: Tensor, return_trace: bool = False) -> CapsNetOutput:
         lower = self.lower_capsules(images)
-        capsules, trace = self.classes.trace(lower) if return_trace else (self.classes(lower), None)
-        return CapsNetOutput(capsules, ops.capsule_lengths(capsules), trace)
+        routed = self.classes.traced(lower) if return_trace else self.classes(lower, full=True)
+        return CapsNetOutput(routed.capsules, routed.activations, routed.trace)
 
     def lower_capsules(self, images: Tensor) -> Tensor:
         """Primary capsules ``[B, I, P]``, in the order of ``primary_grid``: row, column, type."""

@@ -21,14 +21,14 @@ class Posterior(NamedTuple):
 
     Shape:
         means: ``[B, J, D]``. scatter: ``[B, J, D]``, the diagonal of the inverse scale Ψ_j.
-        log_proportion, log_precision, count: ``[B, J]``, E[ln π_j], E[ln det Λ_j] and Σ_i w_ij.
+        log_proportion, log_precision, received: ``[B, J]``, E[ln π_j], E[ln det Λ_j] and Σ_i w_ij.
     """
 
     means: Tensor
     scatter: Tensor
     log_proportion: Tensor
     log_precision: Tensor
-    count: Tensor
+    received: Tensor
 
 
 @without_autocast
@@ -119,9 +119,9 @@ def vb_expectation(votes: Tensor, posterior: Posterior) -> Tensor:
     """Expected log likelihood of every vote under every parent, ``[B, I, J]``; a softmax over j makes shares."""
     D = votes.shape[3]
     squares = ((votes - posterior.means.unsqueeze(1)).square() / posterior.scatter.unsqueeze(1)).sum(dim=3)
-    spread = D / (PRIOR_COUNT + posterior.count)
+    spread = D / (PRIOR_COUNT + posterior.received)
     constants = posterior.log_proportion + 0.5 * (posterior.log_precision - D * math.log(2 * math.pi) - spread)
-    return constants.unsqueeze(1) - 0.5 * (D + 1 + posterior.count).unsqueeze(1) * squares
+    return constants.unsqueeze(1) - 0.5 * (D + 1 + posterior.received).unsqueeze(1) * squares
 
 
 def _activation(posterior: Posterior, beta_a: Tensor, beta_u: Tensor) -> Tensor:
