@@ -66,7 +66,12 @@ CASES = {
     "em": (
         betas_of,
         lambda v, x, R, m: ops.em_routing(v, x["beta_a"], x["beta_u"], x["a"], R, 0.5, 1e-2, mask=m),
-        lambda v, x, R: naive.em(v, x["beta_a"], x["beta_u"], x["a"], R, 0.5, 1e-2),
+        lambda v, x, R: naive.em(v, x["beta_a"], x["beta_u"], x["a"], R, 0.5, 1e-2, False),
+    ),
+    "em-standardized": (
+        betas_of,
+        lambda v, x, R, m: ops.em_routing(v, x["beta_a"], x["beta_u"], x["a"], R, 2.0, 1e-2, True, mask=m),
+        lambda v, x, R: naive.em(v, x["beta_a"], x["beta_u"], x["a"], R, 2.0, 1e-2, True),
     ),
     "vb": (
         betas_of,
@@ -170,9 +175,9 @@ def test_a_masked_child_equals_one_left_out(name):
 def test_trace_has_every_iteration_and_ends_in_the_result(name):
     votes, further, fast, _ = make(name, SIZES[2])
     plain = fast(votes, further, 3, None)
-    module = {"k-means-inner": "k_means"}.get(name, name.replace("-", "_"))
+    module = {"k-means-inner": "k_means", "em-standardized": "em"}.get(name, name.replace("-", "_"))
     function = getattr(ops, f"{module}_routing", None) or ops.self_routing
-    if name in ("em", "vb"):
+    if name in ("em", "em-standardized", "vb"):
         extra = dict(beta_a=further["beta_a"], beta_u=further["beta_u"])
     elif name == "self-routing":
         extra = dict(gates=ops.gate_logits(further["u"], further["weight"]))
@@ -184,7 +189,7 @@ def test_trace_has_every_iteration_and_ends_in_the_result(name):
     assert out.trace.iterations == R
     assert out.trace.logits.shape == out.trace.coefficients.shape == (R, 3, 13, 5)
     assert torch.equal(out.trace.outputs[-1], out.capsules)
-    squashed = name not in ("em", "vb", "self-routing", "inverted-attention")
+    squashed = name not in ("em", "em-standardized", "vb", "self-routing", "inverted-attention")
     assert (out.trace.activations is None) == squashed
     if squashed:
         torch.testing.assert_close(out.activations, out.capsules.norm(dim=2))
@@ -203,7 +208,9 @@ def test_half_precision_is_only_rounded_at_the_ends(name):
     assert got.activations.dtype == torch.float32
     torch.testing.assert_close(got.capsules.double(), expected.capsules, rtol=0.005, atol=0.001)  # one bf16 rounding
     # Lengths come from the rounded capsules; activations of their own are float32 throughout.
-    tolerance = 0.005 if expected.trace is None and name not in ("em", "vb", "self-routing") else 1e-4
+    tolerance = (
+        0.005 if expected.trace is None and name not in ("em", "em-standardized", "vb", "self-routing") else 1e-4
+    )
     torch.testing.assert_close(got.activations.double(), expected.activations, rtol=tolerance, atol=1e-4)
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import init
 
-from torchcaps.models.base import Model, check_image_shape
+from torchcaps.models.base import check_image_shape
+from torchcaps.models.capsule_model import CapsuleModel, make_decoder
 from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.presets import get_preset
 from torchcaps.models.registry import register_model
 from torchcaps.nn import (
     CapsNetLoss,
     CapsuleLinear,
-    ConvReconstructionDecoder,
     PictureConv2d,
     PrimaryCapsules,
     ReconstructionDecoder,
@@ -30,7 +30,7 @@ FIRST_CONVOLUTION_STD = 0.05
 
 
 @register_model("capsnet")
-class CapsNet(Model):
+class CapsNet(CapsuleModel):
     """Convolution → primary capsules → class capsules by routing → decoder.
 
     Args:
@@ -121,15 +121,7 @@ class CapsNet(Model):
             leaky,
             routing_gradient or self.preset.routing_gradient,
         )
-        self.decoder: nn.Module | None
-        if decoder == "fc":
-            self.decoder = ReconstructionDecoder(num_classes, capsule_dim, self.image_shape, decoder_hidden)
-        elif decoder == "conv":
-            self.decoder = ConvReconstructionDecoder(num_classes, capsule_dim, self.image_shape)
-        elif decoder == "none":
-            self.decoder = None
-        else:
-            raise ValueError(f"unknown decoder {decoder!r}; choose 'fc', 'conv' or 'none'")
+        self.decoder = make_decoder(decoder, num_classes, capsule_dim, self.image_shape, decoder_hidden)
         self._start_like_the_preset()
 
     def reset_parameters(self) -> None:
@@ -162,21 +154,6 @@ class CapsNet(Model):
         self.check_images(images)
         return self.primary(self.conv(images).relu())
 
-    def reconstruct(self, capsules: Tensor, classes: Tensor) -> Tensor:
-        """Draw what the capsules of these classes hold.
-
-        Shape:
-            capsules: ``[B, J, D]``. classes: ``[B]``, several at once ``[B, K]``, or bool ``[B, J]``.
-            Returns ``[B, C, H, W]`` in [0, 1].
-        """
-        if self.decoder is None:
-            raise ValueError("this network has no decoder; create it with decoder='fc' or 'conv'")
-        return self.decoder(capsules, classes)
-
     def make_loss(self) -> CapsNetLoss:
         """The loss that belongs to the preset."""
         return CapsNetLoss(self.preset.loss_balance, self.preset.reconstruction_scale)
-
-    def training_outputs(self, images: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
-        out = self(images)
-        return (out.lengths,) if self.decoder is None else (out.lengths, self.reconstruct(out.capsules, classes))

@@ -99,14 +99,19 @@ class _Mixture(RoutingAlgorithm):
 
 @register_routing("em")
 class EMRouting(_Mixture):
-    """EM routing with learned β_a and β_u; see :func:`torchcaps.ops.em_routing`."""
+    """EM routing with learned β_a and β_u; see :func:`torchcaps.ops.em_routing`.
+
+    The costs are standardised by default, since one λ then fits layers of any size. The paper's own formula is
+    ``standardize=False`` with a λ of about 0.01.
+    """
 
     def __init__(
         self,
         out_capsules: int,
         iterations: int = 3,
-        inverse_temperature: float = 0.01,
+        inverse_temperature: float = 10.0,
         variance_floor: float = 1e-4,
+        standardize: bool = True,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -117,6 +122,7 @@ class EMRouting(_Mixture):
             iterations=iterations,
             inverse_temperature=inverse_temperature,
             variance_floor=variance_floor,
+            standardize=standardize,
         )
         if variance_floor <= 0:
             raise ValueError(f"variance_floor must be above 0, got {variance_floor}")

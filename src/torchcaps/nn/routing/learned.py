@@ -131,11 +131,12 @@ class InvertedAttentionRouting(RoutingAlgorithm):
         lower: Tensor | None = None,
         return_trace: bool = False,
         start: Tensor | None = None,
+        iterations: int | None = None,
     ) -> RoutingOutput:
-        """As for every routing; ``start`` ``[B, J, D]`` continues from these parents by one iteration."""
+        """As for every routing; ``start`` ``[B, J, D]`` continues from these parents, for ``iterations`` if given."""
         return ops.inverted_attention_routing(
             votes,
-            1 if start is not None else self.settings["iterations"],
+            self.settings["iterations"] if iterations is None else iterations,
             self.norm_weight,
             self.norm_bias,
             self.presence_weight,

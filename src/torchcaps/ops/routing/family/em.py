@@ -12,6 +12,8 @@ from torchcaps.ops.routing.output import RoutingOutput
 
 __all__ = ["em_expectation", "em_maximisation", "em_routing", "inverse_temperature_at"]
 
+STANDARD_FLOOR = 1e-4  # of the variance over parents: with equal costs, as for zero votes, the result is 0
+
 
 @without_autocast
 def em_routing(
@@ -22,6 +24,7 @@ def em_routing(
     iterations: int = 3,
     inverse_temperature: float = 0.01,
     variance_floor: float = 1e-4,
+    standardize: bool = False,
     mask: Tensor | None = None,
     return_trace: bool = False,
 ) -> RoutingOutput:
@@ -45,6 +48,9 @@ def em_routing(
         activations: of the lower capsules; all 1 without them.
         inverse_temperature: λ at the end; iteration t uses :func:`inverse_temperature_at`.
         variance_floor: ε, so that one vote alone has a finite likelihood.
+        standardize: take the costs relative to those of the other parents, (cost − mean over j) / deviation over j.
+            The paper's costs grow with the number of children and dimensions, so that a λ for one layer drives the
+            activations of another to 0 or 1, where nothing is learned; standardised, one λ fits all layers.
 
     Shape:
         votes: ``[B, I, J, D]``. beta_a, beta_u: ``[J]``. activations: ``[B, I]``. mask: ``[B, I]`` or ``[I]``.
@@ -70,6 +76,9 @@ def em_routing(
         weights = responsibilities * ready.activations.unsqueeze(2)
         means, variances, totals = em_maximisation(ready.votes, weights, variance_floor)
         cost = (D * beta_u + 0.5 * variances.log().sum(dim=2)) * totals
+        if standardize:
+            spread, average = torch.var_mean(cost, dim=1, correction=0, keepdim=True)
+            cost = (cost - average) / (spread + STANDARD_FLOOR).sqrt()
         scores = inverse_temperature_at(iteration, inverse_temperature) * (beta_a - cost)
         if return_trace:
             recorder.add(logits, responsibilities, means, scores.sigmoid())

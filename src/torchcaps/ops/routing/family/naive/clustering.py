@@ -41,21 +41,32 @@ def _weighted(rows: Rows, weights: Rows, j: int) -> tuple[Tensor, Tensor, Tensor
 
 
 def em(
-    votes: Tensor, beta_a: Tensor, beta_u: Tensor, a: Tensor, iterations: int, final: float, floor: float
+    votes: Tensor,
+    beta_a: Tensor,
+    beta_u: Tensor,
+    a: Tensor,
+    iterations: int,
+    final: float,
+    floor: float,
+    standardize: bool,
 ) -> tuple[Tensor, Tensor]:
     rows = to_rows(votes)
     B, I, J, D = votes.shape
     r: Rows = [[torch.full((B,), 1 / J, dtype=torch.float64) for _ in range(J)] for _ in range(I)]
     for t in range(1, iterations + 1):
         weights = [[r[i][j] * a[:, i] for j in range(J)] for i in range(I)]
-        means, variances, activations = [], [], []
+        means, variances, costs = [], [], []
         for j in range(J):
             count, mean, deviation = _weighted(rows, weights, j)
             variance = deviation / count[:, None] + floor
-            cost = total([(beta_u[j] + variance[:, h].sqrt().log()) * count for h in range(D)])
+            costs.append(total([(beta_u[j] + variance[:, h].sqrt().log()) * count for h in range(D)]))
             means.append(mean)
             variances.append(variance)
-            activations.append(torch.sigmoid(final * (1 - 0.95**t) * (beta_a[j] - cost)))
+        if standardize:
+            average = total(costs) / J
+            deviation = (total([(cost - average) ** 2 for cost in costs]) / J + 1e-4).sqrt()
+            costs = [(cost - average) / deviation for cost in costs]
+        activations = [torch.sigmoid(final * (1 - 0.95**t) * (beta_a[j] - costs[j])) for j in range(J)]
         for i in range(I):
             log_densities = []
             for j in range(J):

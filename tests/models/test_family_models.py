@@ -1,0 +1,85 @@
+"""Matrix capsules, Efficient-CapsNet and the deep network: sizes, compilers, learning."""
+
+import pytest
+import torch
+
+import torchcaps
+
+
+def count(model):
+    return sum(p.numel() for p in model.parameters())
+
+
+def test_efficient_capsnet_has_the_published_number_of_parameters():
+    with torch.device("meta"):
+        assert count(torchcaps.create_model("efficient-capsnet")) == 161_824
+        assert count(torchcaps.create_model("efficient-capsnet", decoder="fc")) == 161_824 + 1_411_344
+    convolutions = 25 * 32 + 32 + 9 * 32 * 64 + 64 + 9 * 64 * 64 + 64 + 9 * 64 * 128 + 128
+    norms = 2 * (32 + 64 + 64 + 128)
+    assert convolutions + norms + (81 * 128 + 128) + 16 * 10 * 8 * 16 + 16 * 10 == 161_824
+
+
+def test_matrix_capsules_has_the_layers_of_the_paper():
+    model = torchcaps.create_model("matrix-capsules", A=64, B=8, C=16, D=16)
+    images = torch.rand(2, 1, 28, 28)
+    primary = model.primary(model.conv(images).relu())
+    assert primary.capsules.shape == (2, 12, 12, 8, 16)
+    first = model.first(*primary[:2])
+    assert first.capsules.shape == (2, 5, 5, 16, 16)
+    second = model.second(*first[:2])
+    assert second.capsules.shape == (2, 3, 3, 16, 16)
+    out = model(images, return_trace=True)
+    assert out.trace.coefficients.shape == (3, 2, 3 * 3 * 16, 10)
+    torch.testing.assert_close(out.lengths, out.trace.activations[-1])
+    transformations = 9 * 8 * 16 * 16 + 9 * 16 * 16 * 16 + 16 * 10 * 16
+    betas = 2 * (16 + 16 + 10)
+    assert count(model) == (25 * 64 + 64) + (64 * 8 * 17 + 8 * 17) + transformations + betas
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        ("matrix-capsules", dict(image_shape=(1, 16, 28)), "too small.*at least 17×17"),
+        ("matrix-capsules", dict(routing="magic"), "unknown routing 'magic'"),
+        ("efficient-capsnet", dict(image_shape=(1, 9, 9)), "too small; use at least 11×11"),
+        ("efficient-capsnet", dict(primary_dim=5), "must divide the 128 channels"),
+        ("capsnet-deep", dict(types=()), "at least one stage"),
+        ("capsnet-deep", dict(decoder="big"), "'fc', 'conv' or 'none'"),
+    ],
+)
+def test_wrong_settings_say_what_to_do(name, settings, words):
+    with pytest.raises(ValueError, match=words):
+        torchcaps.create_model(name, **settings)
+
+
+SMALL = {
+    "matrix-capsules": dict(A=4, B=2, C=3, D=2, pose_size=2),
+    "efficient-capsnet": dict(),
+    "capsnet-deep": dict(channels=4, types=(2,), depth=1, dim=4, decoder="none"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_compiles_as_one_graph(name):
+    """Nothing in the forward or backward pass may fall out of the compiler: training relies on it."""
+    model = torchcaps.create_model(name, image_shape=(1, 20, 20), **SMALL[name]).eval()
+    images = torch.rand(2, 1, 20, 20)
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    expected = model(images).lengths
+    found = compiled(images).lengths
+    torch.testing.assert_close(found, expected)
+    parameters = list(model.parameters())
+    wanted = torch.autograd.grad(expected.square().sum(), parameters, allow_unused=True)
+    got = torch.autograd.grad(found.square().sum(), parameters, allow_unused=True)
+    torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-6)  # another order of float32 sums
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_new_start_values(name):
+    model = torchcaps.create_model(name, image_shape=(1, 20, 20), **SMALL[name])
+    before = {key: p.clone() for key, p in model.named_parameters() if p.ndim > 1 and "priors" not in key}
+    model.reset_parameters()
+    for key, parameter in model.named_parameters():
+        assert parameter.isfinite().all()
+        assert key not in before or key.endswith("bias") or not torch.equal(parameter, before[key]), key
