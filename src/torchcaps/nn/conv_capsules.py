@@ -97,13 +97,21 @@ class ConvCapsules(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Vectors start like :class:`CapsuleLinear`; matrices so that a vote is as large as the pose that casts it."""
-        std = CAPSULE_STD if self.pose == "vector" else self.weight.shape[-1] ** -0.5
-        truncated_normal_(self.weight, std)
+        """Start so that what flows through many layers keeps its size."""
+        truncated_normal_(self.weight, self._start_std())
         if self.bias is not None:
             init.constant_(self.bias, BIAS_START)
         if isinstance(self.routing, RoutingAlgorithm):
             self.routing.reset_parameters()
+
+    def _start_std(self) -> float:
+        taps, C, J, D, P = self.weight.shape
+        if self.pose == "matrix":
+            return P**-0.5  # a vote is as large as the pose that casts it
+        if self.kernel_size is None:
+            return CAPSULE_STD
+        # The sum of I votes of length 1/2, each with a share of 1/J, has length 1, which is squashed to 1/2 again.
+        return 2 * J / float(taps * C * D) ** 0.5
 
     def grid_shape(self, height: int, width: int) -> tuple[int, int]:
         """Rows and columns of upper capsules for a lower grid of this size."""

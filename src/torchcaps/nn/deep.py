@@ -16,10 +16,10 @@ __all__ = ["CapsuleStack", "ResidualCapsules"]
 
 
 class ResidualCapsules(nn.Module):
-    """Convolutional capsules with a way around them: the result is added to what came in.
+    """Convolutional capsules with a way around them: the mean of what came in and what was routed.
 
-    Where the routing squashes, the sum is squashed again, so that a length stays a probability. Where it does not,
-    the activation is the mean of the two.
+    A mean, since that of two capsules shorter than 1 is so, too: a length stays a probability without another
+    squash, which would shorten the capsules layer by layer until nothing is left.
 
     Args:
         layer: has as many types and dimensions above as below, stride 1 and ``padding="same"``.
@@ -54,13 +54,12 @@ class ResidualCapsules(nn.Module):
 
     def forward(self, capsules: Tensor, activations: Tensor | None = None) -> RoutingOutput:
         routed = self.layer(capsules, activations)
-        total = capsules + routed.capsules
+        mean = (capsules + routed.capsules) / 2
         if not isinstance(self.layer.routing, RoutingAlgorithm) or self.layer.routing.squashes:
-            total = ops.squash(total)
-            return RoutingOutput(total, ops.capsule_lengths(total))
+            return RoutingOutput(mean, ops.capsule_lengths(mean))
         if activations is None:
-            return RoutingOutput(total, routed.activations)
-        return RoutingOutput(total, (activations + routed.activations) / 2)
+            return RoutingOutput(mean, routed.activations)
+        return RoutingOutput(mean, (activations + routed.activations) / 2)
 
 
 class CapsuleStack(nn.Module):
