@@ -4,6 +4,9 @@ import pytest
 import torch
 
 import torchcaps
+from torchcaps import data
+from torchcaps.eval import dimension_grid, evaluate
+from torchcaps.train import load_recipe, save_recipe
 
 
 def count(model):
@@ -87,3 +90,20 @@ def test_new_start_values(name):
     for key, parameter in model.named_parameters():
         assert parameter.isfinite().all()
         assert key not in before or key.endswith("bias") or not torch.equal(parameter, before[key]), key
+
+
+def test_other_capsule_networks_are_evaluated_with_their_drawings():
+    model = torchcaps.create_model("efficient-capsnet", decoder="fc", decoder_hidden=(8,))
+    split = data.sample_digits("test")
+    result = evaluate(model, data.Split(split.images[:20], split.labels[:20]))
+    assert result.mean_reconstruction_error > 0
+    assert dimension_grid(model, split.images[0].float() / 255, 3).shape == (16, 11, 1, 28, 28)
+
+
+def test_settings_of_a_routing_go_through_a_recipe(tmp_path):
+    recipe = load_recipe("demo", ['model.routing={name = "em", iterations = 2}', "model.conv_channels=8"])
+    file = tmp_path / "em.toml"
+    file.write_text(save_recipe(recipe))
+    assert load_recipe(file) == recipe
+    model = torchcaps.create_model("capsnet", **recipe.model.settings)
+    assert model.classes.routing.settings["iterations"] == 2
