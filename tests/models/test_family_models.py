@@ -32,7 +32,7 @@ def test_matrix_capsules_has_the_layers_of_the_paper():
     second = model.second(*first[:2])
     assert second.capsules.shape == (2, 3, 3, 16, 16)
     out = model(images, return_trace=True)
-    assert out.trace.coefficients.shape == (3, 2, 3 * 3 * 16, 10)
+    assert out.trace.coefficients.shape == (2, 2, 3 * 3 * 16, 10)
     torch.testing.assert_close(out.lengths, out.trace.activations[-1])
     transformations = 9 * 8 * 16 * 16 + 9 * 16 * 16 * 16 + 16 * 10 * 16
     betas = 2 * (16 + 16 + 10)
@@ -56,7 +56,7 @@ def test_wrong_settings_say_what_to_do(name, settings, words):
 
 
 SMALL = {
-    "matrix-capsules": dict(A=4, B=2, C=3, D=2, pose_size=2, iterations=2),
+    "matrix-capsules": dict(A=4, B=2, C=3, D=2, pose_size=2),
     "efficient-capsnet": dict(),
     "capsnet-deep": dict(channels=4, types=(2,), depth=1, dim=4, decoder="none", iterations=2),
 }
@@ -107,3 +107,20 @@ def test_settings_of_a_routing_go_through_a_recipe(tmp_path):
     assert load_recipe(file) == recipe
     model = torchcaps.create_model("capsnet", **recipe.model.settings)
     assert model.classes.routing.settings["iterations"] == 2
+
+
+def test_matrix_capsules_learn():
+    """Digits that the network did not see; 10 % is chance."""
+    train, test = data.sample_digits("train"), data.sample_digits("test")
+    model = torchcaps.create_model("matrix-capsules", A=16, B=4, C=4, D=4)
+    loss = model.make_loss()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for step in range(50):
+        chosen = torch.randperm(len(train), generator=torch.Generator().manual_seed(step))[:32]
+        out = model(train.images[chosen].float() / 255)
+        optimizer.zero_grad()
+        loss(out.lengths, train.labels[chosen]).total.backward()
+        optimizer.step()
+    with torch.no_grad():
+        found = model(test.images[:100].float() / 255).lengths.argmax(dim=1)
+    assert (found == test.labels[:100]).float().mean() > 0.3

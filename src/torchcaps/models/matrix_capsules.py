@@ -29,7 +29,8 @@ class MatrixCapsules(CapsuleModel):
         C, D: types of the convolutional capsules, 3×3 of stride 2 and 3×3 of stride 1.
         pose_size: m; a capsule is an m×m matrix.
         routing: of the three capsule layers, ``"em"`` in the paper; any other works, too.
-        iterations: of the routing.
+        iterations: of the routing; densities in 16 dimensions are sharp, so that the assignment is nearly hard after
+            one E step, and further iterations leave less to learn from.
         margin: of the spread loss.
         coordinate_addition: tell the class capsules where their children are.
         decoder: ``"fc"``, ``"conv"`` or, as in the paper, ``"none"``.
@@ -52,7 +53,7 @@ class MatrixCapsules(CapsuleModel):
         D: int = 16,
         pose_size: int = 4,
         routing: str | Mapping[str, Any] | Routing = "em",
-        iterations: int = 3,
+        iterations: int = 2,
         margin: float = 0.9,
         coordinate_addition: bool = True,
         decoder: str = "none",

@@ -20,6 +20,8 @@ from torchcaps.ops.routing.options import RoutingOptions
 
 __all__ = ["ConvCapsules"]
 
+AROUND_IDENTITY = 0.3  # matrices start near the identity: the pose of a part is a first guess at that of the whole
+
 
 class ConvCapsules(nn.Module):
     """Each upper position hears the lower capsules under its kernel; any routing decides.
@@ -99,15 +101,18 @@ class ConvCapsules(nn.Module):
     def reset_parameters(self) -> None:
         """Start so that what flows through many layers keeps its size."""
         truncated_normal_(self.weight, self._start_std())
+        if self.pose == "matrix":
+            with torch.no_grad():
+                self.weight += torch.eye(self.weight.shape[-1], device=self.weight.device, dtype=self.weight.dtype)
         if self.bias is not None:
             init.constant_(self.bias, BIAS_START)
         if isinstance(self.routing, RoutingAlgorithm):
             self.routing.reset_parameters()
 
     def _start_std(self) -> float:
-        taps, C, J, D, P = self.weight.shape
+        taps, C, J, D = self.weight.shape[:4]
         if self.pose == "matrix":
-            return P**-0.5  # a vote is as large as the pose that casts it
+            return AROUND_IDENTITY
         if self.kernel_size is None:
             return CAPSULE_STD
         # The sum of I votes of length 1/2, each with a share of 1/J, has length 1, which is squashed to 1/2 again.
