@@ -76,7 +76,12 @@ CASES = {
     "vb": (
         betas_of,
         lambda v, x, R, m: ops.vb_routing(v, x["beta_a"], x["beta_u"], x["a"], R, 0.5, mask=m),
-        lambda v, x, R: naive.vb(v, x["beta_a"], x["beta_u"], x["a"], R, 0.5),
+        lambda v, x, R: naive.vb(v, x["beta_a"], x["beta_u"], x["a"], R, 0.5, 1.0, False),
+    ),
+    "vb-standardized": (
+        betas_of,
+        lambda v, x, R, m: ops.vb_routing(v, x["beta_a"], x["beta_u"], x["a"], R, 0.5, 1.5, True, mask=m),
+        lambda v, x, R: naive.vb(v, x["beta_a"], x["beta_u"], x["a"], R, 0.5, 1.5, True),
     ),
     "self-routing": (
         lambda size: dict(
@@ -102,6 +107,8 @@ CASES = {
         lambda v, x, R: naive.self_attention(v, x["priors"], "exponential"),
     ),
 }
+MIXTURES = ("em", "em-standardized", "vb", "vb-standardized")
+FUNCTIONS = {"k-means-inner": "k_means", "em-standardized": "em", "vb-standardized": "vb"}
 CHILD_AXIS = {"a": 1, "u": 1, "weight": 0, "priors": 0}  # further inputs that have an entry for each child
 
 
@@ -175,9 +182,11 @@ def test_a_masked_child_equals_one_left_out(name):
 def test_trace_has_every_iteration_and_ends_in_the_result(name):
     votes, further, fast, _ = make(name, SIZES[2])
     plain = fast(votes, further, 3, None)
-    module = {"k-means-inner": "k_means", "em-standardized": "em"}.get(name, name.replace("-", "_"))
+    module = {"k-means-inner": "k_means", "em-standardized": "em", "vb-standardized": "vb"}.get(
+        name, name.replace("-", "_")
+    )
     function = getattr(ops, f"{module}_routing", None) or ops.self_routing
-    if name in ("em", "em-standardized", "vb"):
+    if name in MIXTURES:
         extra = dict(beta_a=further["beta_a"], beta_u=further["beta_u"])
     elif name == "self-routing":
         extra = dict(gates=ops.gate_logits(further["u"], further["weight"]))
@@ -189,7 +198,7 @@ def test_trace_has_every_iteration_and_ends_in_the_result(name):
     assert out.trace.iterations == R
     assert out.trace.logits.shape == out.trace.coefficients.shape == (R, 3, 13, 5)
     assert torch.equal(out.trace.outputs[-1], out.capsules)
-    squashed = name not in ("em", "em-standardized", "vb", "self-routing", "inverted-attention")
+    squashed = name not in (*MIXTURES, "self-routing", "inverted-attention")
     assert (out.trace.activations is None) == squashed
     if squashed:
         torch.testing.assert_close(out.activations, out.capsules.norm(dim=2))
@@ -208,9 +217,7 @@ def test_half_precision_is_only_rounded_at_the_ends(name):
     assert got.activations.dtype == torch.float32
     torch.testing.assert_close(got.capsules.double(), expected.capsules, rtol=0.005, atol=0.001)  # one bf16 rounding
     # Lengths come from the rounded capsules; activations of their own are float32 throughout.
-    tolerance = (
-        0.005 if expected.trace is None and name not in ("em", "em-standardized", "vb", "self-routing") else 1e-4
-    )
+    tolerance = 1e-4 if name in (*MIXTURES, "self-routing") else 0.005
     torch.testing.assert_close(got.activations.double(), expected.activations, rtol=tolerance, atol=1e-4)
 
 

@@ -103,7 +103,7 @@ class ConvCapsules(nn.Module):
         truncated_normal_(self.weight, self._start_std())
         if self.pose == "matrix":
             with torch.no_grad():
-                self.weight += torch.eye(self.weight.shape[-1], device=self.weight.device, dtype=self.weight.dtype)
+                self.weight.add_(torch.eye(self.weight.shape[-1], device=self.weight.device))
         if self.bias is not None:
             init.constant_(self.bias, BIAS_START)
         if isinstance(self.routing, RoutingAlgorithm):

@@ -144,17 +144,30 @@ class EMRouting(_Mixture):
 
 @register_routing("vb")
 class VBRouting(_Mixture):
-    """Variational Bayes routing with learned offsets; see :func:`torchcaps.ops.vb_routing`."""
+    """Variational Bayes routing with learned offsets; see :func:`torchcaps.ops.vb_routing`.
+
+    The entropies are standardised by default; the paper's own formula is ``standardize=False`` with a λ of 1.
+    """
 
     def __init__(
         self,
         out_capsules: int,
         iterations: int = 3,
         prior_scatter: float = 1.0,
+        inverse_temperature: float = 1.5,
+        standardize: bool = True,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(out_capsules, device=device, dtype=dtype, iterations=iterations, prior_scatter=prior_scatter)
+        super().__init__(
+            out_capsules,
+            device=device,
+            dtype=dtype,
+            iterations=iterations,
+            prior_scatter=prior_scatter,
+            inverse_temperature=inverse_temperature,
+            standardize=standardize,
+        )
         if prior_scatter <= 0:
             raise ValueError(f"prior_scatter must be above 0, got {prior_scatter}")
 

@@ -15,9 +15,10 @@ from torchcaps.ops.routing.output import RoutingOutput
 from torchcaps.ops.routing.trace import RoutingTrace
 from torchcaps.ops.squash import capsule_lengths
 
-__all__ = ["Prepared", "Recorder", "check_iterations", "prepare", "squashed_output", "without_autocast"]
+__all__ = ["Prepared", "Recorder", "check_iterations", "prepare", "squashed_output", "standardized", "without_autocast"]
 
 AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps")  # asking torch for others is a call that compilers cannot trace
+STANDARD_FLOOR = 1e-4  # of a variance over parents
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -92,6 +93,12 @@ class Recorder:
             return None
         logits, coefficients, outputs = (torch.stack(parts) for parts in zip(*self.steps, strict=True))
         return RoutingTrace(logits, coefficients, outputs, torch.stack(self.activations) if self.activations else None)
+
+
+def standardized(costs: Tensor) -> Tensor:
+    """Costs ``[B, J]`` with mean 0 and deviation 1 over the parents; all 0 where they are equal, as for zero votes."""
+    spread, average = torch.var_mean(costs, dim=1, correction=0, keepdim=True)
+    return (costs - average) / (spread + STANDARD_FLOOR).sqrt()
 
 
 def squashed_output(capsules: Tensor, dtype: torch.dtype, recorder: Recorder) -> RoutingOutput:

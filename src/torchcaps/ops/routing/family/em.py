@@ -7,12 +7,10 @@ import math
 import torch
 from torch import Tensor
 
-from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, without_autocast
+from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, standardized, without_autocast
 from torchcaps.ops.routing.output import RoutingOutput
 
 __all__ = ["em_expectation", "em_maximisation", "em_routing", "inverse_temperature_at"]
-
-STANDARD_FLOOR = 1e-4  # of the variance over parents: with equal costs, as for zero votes, the result is 0
 
 
 @without_autocast
@@ -77,8 +75,7 @@ def em_routing(
         means, variances, totals = em_maximisation(ready.votes, weights, variance_floor)
         cost = (D * beta_u + 0.5 * variances.log().sum(dim=2)) * totals
         if standardize:
-            spread, average = torch.var_mean(cost, dim=1, correction=0, keepdim=True)
-            cost = (cost - average) / (spread + STANDARD_FLOOR).sqrt()
+            cost = standardized(cost)
         scores = inverse_temperature_at(iteration, inverse_temperature) * (beta_a - cost)
         if return_trace:
             recorder.add(logits, responsibilities, means, scores.sigmoid())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, without_autocast
+from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, standardized, without_autocast
 from torchcaps.ops.routing.output import RoutingOutput
 
 __all__ = ["Posterior", "vb_expectation", "vb_maximisation", "vb_routing"]
@@ -39,6 +39,8 @@ def vb_routing(
     activations: Tensor | None = None,
     iterations: int = 3,
     prior_scatter: float = 1.0,
+    inverse_temperature: float = 1.0,
+    standardize: bool = False,
     mask: Tensor | None = None,
     return_trace: bool = False,
 ) -> RoutingOutput:
@@ -53,8 +55,8 @@ def vb_routing(
               - \tfrac12 \Big(\frac{D}{\kappa_j} + \nu_j \sum_h \frac{(\hat u_{j|i} - m_j)_h^2}{\psi_{jh}}\Big)
               + \text{const}
 
-    .. math:: a_j = \mathrm{sigmoid}\Big(\beta_a - \beta_u - e^{\mathrm E[\ln \pi_j]}\,
-              \big(\tfrac D2 \ln 2\pi e - \tfrac12 \mathrm E[\ln\det\Lambda_j]\big)\Big)
+    .. math:: a_j = \mathrm{sigmoid}\Big(\lambda \Big(\beta_a - \beta_u - e^{\mathrm E[\ln \pi_j]}\,
+              \big(\tfrac D2 \ln 2\pi e - \tfrac12 \mathrm E[\ln\det\Lambda_j]\big)\Big)\Big)
 
     "Capsule Routing via Variational Bayes" (Ribeiro, Leontidis, Kollias 2020). The priors keep a Gaussian from
     shrinking onto one vote. Their code normalises means and activations over the batch besides; this does not, so
@@ -63,6 +65,9 @@ def vb_routing(
     Args:
         beta_a, beta_u: learned offsets of the activation.
         prior_scatter: ψ₀, the spread that a parent expects before it sees a vote.
+        inverse_temperature: λ, 1 in the paper.
+        standardize: take the entropies relative to those of the other parents, as in
+            :func:`torchcaps.ops.em_routing`; it stands where the authors' code normalises over the batch.
 
     Shape:
         votes: ``[B, I, J, D]``. beta_a, beta_u: ``[J]``. activations: ``[B, I]``. mask: ``[B, I]`` or ``[I]``.
@@ -82,15 +87,19 @@ def vb_routing(
     if prior_scatter <= 0:
         raise ValueError(f"prior_scatter must be above 0, got {prior_scatter}")
     recorder = Recorder(return_trace, ready.mask)
+    offset = (beta_a - beta_u).to(ready.votes.dtype)
     logits = ready.votes.new_zeros(ready.votes.shape[:3])
     for remaining in reversed(range(check_iterations(iterations))):
         responsibilities = logits.softmax(dim=2)
         posterior = vb_maximisation(ready.votes, responsibilities * ready.activations.unsqueeze(2), prior_scatter)
-        if return_trace:
-            recorder.add(logits, responsibilities, posterior.means, _activation(posterior, beta_a, beta_u))
+        if return_trace or not remaining:
+            cost = _weighted_entropy(posterior)
+            cost = standardized(cost) if standardize else cost
+            present = (inverse_temperature * (offset - cost)).sigmoid()
+            recorder.add(logits, responsibilities, posterior.means, present)
         if remaining:
             logits = vb_expectation(ready.votes, posterior)
-    return RoutingOutput(posterior.means.to(votes.dtype), _activation(posterior, beta_a, beta_u), recorder.trace())
+    return RoutingOutput(posterior.means.to(votes.dtype), present, recorder.trace())
 
 
 def vb_maximisation(votes: Tensor, weights: Tensor, prior_scatter: float) -> Posterior:
@@ -124,8 +133,8 @@ def vb_expectation(votes: Tensor, posterior: Posterior) -> Tensor:
     return constants.unsqueeze(1) - 0.5 * (D + 1 + posterior.received).unsqueeze(1) * squares
 
 
-def _activation(posterior: Posterior, beta_a: Tensor, beta_u: Tensor) -> Tensor:
+def _weighted_entropy(posterior: Posterior) -> Tensor:
+    """How undecided each parent is, weighted by its share: ``[B, J]``."""
     D = posterior.means.shape[2]
     entropy = 0.5 * (D * math.log(2 * math.pi * math.e) - posterior.log_precision)
-    offset = (beta_a - beta_u).to(entropy.dtype)
-    return (offset - posterior.log_proportion.exp() * entropy).sigmoid()
+    return posterior.log_proportion.exp() * entropy

@@ -63,9 +63,7 @@ def em(
             means.append(mean)
             variances.append(variance)
         if standardize:
-            average = total(costs) / J
-            deviation = (total([(cost - average) ** 2 for cost in costs]) / J + 1e-4).sqrt()
-            costs = [(cost - average) / deviation for cost in costs]
+            costs = _standardized(costs)
         activations = [torch.sigmoid(final * (1 - 0.95**t) * (beta_a[j] - costs[j])) for j in range(J)]
         for i in range(I):
             log_densities = []
@@ -77,8 +75,21 @@ def em(
     return torch.stack(means, dim=1), torch.stack(activations, dim=1)
 
 
+def _standardized(costs: list[Tensor]) -> list[Tensor]:
+    average = total(costs) / len(costs)
+    deviation = (total([(cost - average) ** 2 for cost in costs]) / len(costs) + 1e-4).sqrt()
+    return [(cost - average) / deviation for cost in costs]
+
+
 def vb(
-    votes: Tensor, beta_a: Tensor, beta_u: Tensor, a: Tensor, iterations: int, prior_scatter: float
+    votes: Tensor,
+    beta_a: Tensor,
+    beta_u: Tensor,
+    a: Tensor,
+    iterations: int,
+    prior_scatter: float,
+    inverse_temperature: float,
+    standardize: bool,
 ) -> tuple[Tensor, Tensor]:
     rows = to_rows(votes)
     B, I, J, D = votes.shape
@@ -105,10 +116,13 @@ def vb(
                 expected = D / (1 + counts[j]) + (D + 1 + counts[j]) * squares
                 log_likelihoods.append(log_proportions[j] + (log_precisions[j] - expected) / 2)
             r[i] = softmax(log_likelihoods)
-    activations = []
+    costs = []
     for j in range(J):
         entropy = D / 2 * math.log(2 * math.pi * math.e) - log_precisions[j] / 2
-        activations.append(torch.sigmoid(beta_a[j] - beta_u[j] - log_proportions[j].exp() * entropy))
+        costs.append(log_proportions[j].exp() * entropy)
+    if standardize:
+        costs = _standardized(costs)
+    activations = [torch.sigmoid(inverse_temperature * (beta_a[j] - beta_u[j] - costs[j])) for j in range(J)]
     return torch.stack(means, dim=1), torch.stack(activations, dim=1)
 
 
