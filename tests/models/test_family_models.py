@@ -115,7 +115,7 @@ def test_matrix_capsules_learn():
     model = torchcaps.create_model("matrix-capsules", A=16, B=4, C=4, D=4)
     loss = model.make_loss()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for step in range(50):
+    for step in range(60):
         chosen = torch.randperm(len(train), generator=torch.Generator().manual_seed(step))[:32]
         out = model(train.images[chosen].float() / 255)
         optimizer.zero_grad()
@@ -123,4 +123,5 @@ def test_matrix_capsules_learn():
         optimizer.step()
     with torch.no_grad():
         found = model(test.images[:100].float() / 255).lengths.argmax(dim=1)
-    assert (found == test.labels[:100]).float().mean() > 0.3
+    share = (found == test.labels[:100]).float().mean()
+    assert share > 0.3, share
