@@ -1,10 +1,12 @@
 """Every routing of the family against its loops in float64: values and every gradient, at odd sizes, with masks."""
 
 import pytest
+import scipy.special
 import torch
 
 from torchcaps import ops
 from torchcaps.ops.routing.family import naive
+from torchcaps.ops.routing.family.digamma import digamma
 
 SIZES = [
     dict(I=1, J=2, D=3, P=2, R=1),
@@ -247,3 +249,13 @@ def test_wrong_arguments_say_what_is_expected():
         ops.fixed_point_routing(votes, 0)
     with pytest.raises(ValueError, match="unknown squash 'flat'; choose from 'paper', 'half', 'exponential'"):
         ops.max_min_routing(votes, squash="flat")
+
+
+def test_digamma_and_its_gradient():
+    x = torch.logspace(-0.3, 5, 300, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(digamma(x), torch.digamma(x), rtol=1e-13, atol=1e-13)
+    (got,) = torch.autograd.grad(digamma(x).sum(), x)
+    expected = torch.from_numpy(scipy.special.polygamma(1, x.detach().numpy()))  # torch's own has only nine digits
+    torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-13)
+    with torch.no_grad():
+        torch.testing.assert_close(digamma(x.float()).double(), digamma(x.float().double()), rtol=1e-5, atol=1e-6)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, standardized, without_autocast
+from torchcaps.ops.routing.family.digamma import digamma
 from torchcaps.ops.routing.output import RoutingOutput
 
 __all__ = ["Posterior", "vb_expectation", "vb_maximisation", "vb_routing"]
@@ -117,10 +118,10 @@ def vb_maximisation(votes: Tensor, weights: Tensor, prior_scatter: float) -> Pos
     degrees = D + 1 + count
     steps = torch.arange(D, dtype=votes.dtype, device=votes.device)
     log_precision = (
-        torch.digamma(0.5 * (degrees.unsqueeze(2) - steps)).sum(dim=2) + D * math.log(2) - scatter.log().sum(dim=2)
+        digamma(0.5 * (degrees.unsqueeze(2) - steps)).sum(dim=2) + D * math.log(2) - scatter.log().sum(dim=2)
     )
     concentration = PRIOR_COUNT + count
-    log_proportion = torch.digamma(concentration) - torch.digamma(concentration.sum(dim=1, keepdim=True))
+    log_proportion = digamma(concentration) - digamma(concentration.sum(dim=1, keepdim=True))
     return Posterior(shrink * average, scatter, log_proportion, log_precision, count)
 
 
