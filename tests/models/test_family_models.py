@@ -92,6 +92,28 @@ def test_new_start_values(name):
         assert key not in before or key.endswith("bias") or not torch.equal(parameter, before[key]), key
 
 
+@pytest.mark.parametrize("routing", torchcaps.list_routings())
+@pytest.mark.parametrize("name", ["capsnet-deep", "matrix-capsules"])
+def test_deep_networks_take_every_routing(name, routing, tmp_path):
+    """Every parameter gets a gradient, which training on several GPUs relies on; saving and loading works."""
+    model = torchcaps.create_model(name, image_shape=(1, 20, 20), **{**SMALL[name], "routing": routing})
+    images = torch.rand(2, 1, 20, 20)
+    out = model(images)
+    (out.lengths.sum() + out.capsules.square().sum()).backward()
+    for key, parameter in model.named_parameters():
+        assert parameter.grad is not None, key
+        assert parameter.grad.isfinite().all(), key
+    model.save_pretrained(tmp_path)
+    assert torch.equal(torchcaps.from_pretrained(tmp_path).eval()(images).lengths, model.eval()(images).lengths)
+
+
+def test_an_object_serves_layers_of_any_size():
+    small = {**SMALL["matrix-capsules"], "routing": torchcaps.nn.EMRouting(1, iterations=1)}
+    model = torchcaps.create_model("matrix-capsules", **small)
+    assert [len(layer.routing.beta_a) for layer in (model.first, model.second, model.classes)] == [3, 2, 10]
+    assert model.settings["routing"]["iterations"] == model.first.routing.settings["iterations"] == 1
+
+
 def test_other_capsule_networks_are_evaluated_with_their_drawings():
     model = torchcaps.create_model("efficient-capsnet", decoder="fc", decoder_hidden=(8,))
     split = data.sample_digits("test")

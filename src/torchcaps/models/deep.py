@@ -13,6 +13,7 @@ from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.registry import register_model
 from torchcaps.nn import CapsuleLinear, ConvCapsules, PrimaryCapsules, ResidualCapsules, Routing
 from torchcaps.nn.routing import routing_config
+from torchcaps.nn.routing.calling import hidden_routing
 from torchcaps.ops import RoutingOutput, capsule_lengths
 
 __all__ = ["DeepCapsNet"]
@@ -58,12 +59,12 @@ class DeepCapsNet(CapsuleModel):
     ) -> None:
         super().__init__()
         self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        self.settings["routing"] = routing_config(routing)
+        routing = self.settings["routing"] = routing_config(routing)  # each layer builds its own, of its own size
         self.image_shape = check_image_shape(image_shape, num_classes)
         self.num_classes = num_classes
         if not types or depth < 0:
             raise ValueError(f"a deep network needs at least one stage and depth ≥ 0, got {types} and {depth}")
-        how: dict[str, Any] = dict(padding="same", routing=routing, iterations=iterations)
+        how: dict[str, Any] = dict(padding="same", routing=hidden_routing(routing), iterations=iterations)
         C, H, W = self.image_shape
         self.conv = nn.Sequential(nn.Conv2d(C, channels, 5, padding=2), nn.BatchNorm2d(channels), nn.ReLU())
         self.primary = PrimaryCapsules(channels, types[0], dim, kernel_size=3, stride=2, padding="same")

@@ -13,6 +13,7 @@ from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.registry import register_model
 from torchcaps.nn import CapsuleLoss, ConvCapsules, PictureConv2d, PrimaryPoses, Routing, SpreadLoss
 from torchcaps.nn.routing import routing_config
+from torchcaps.nn.routing.calling import hidden_routing
 
 __all__ = ["MatrixCapsules"]
 
@@ -60,7 +61,7 @@ class MatrixCapsules(CapsuleModel):
     ) -> None:
         super().__init__()
         self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        self.settings["routing"] = routing_config(routing)
+        routing = self.settings["routing"] = routing_config(routing)  # each layer builds its own, of its own size
         self.image_shape = check_image_shape(image_shape, num_classes)
         self.num_classes, self.margin = num_classes, margin
         if min(self.image_shape[1:]) < 17:
@@ -69,12 +70,15 @@ class MatrixCapsules(CapsuleModel):
                 "use at least 17×17"
             )
         pose = pose_size**2
-        how: dict[str, Any] = dict(pose="matrix", routing=routing, iterations=iterations)
+        how: dict[str, Any] = dict(pose="matrix", iterations=iterations)
+        hidden = hidden_routing(routing)
         self.conv = PictureConv2d(self.image_shape[0], A, 5, stride=2)
         self.primary = PrimaryPoses(A, B, pose)
-        self.first = ConvCapsules(B, C, pose, pose, 3, stride=2, **how)
-        self.second = ConvCapsules(C, D, pose, pose, 3, **how)
-        self.classes = ConvCapsules(D, num_classes, pose, pose, None, coordinate_addition=coordinate_addition, **how)
+        self.first = ConvCapsules(B, C, pose, pose, 3, stride=2, routing=hidden, **how)
+        self.second = ConvCapsules(C, D, pose, pose, 3, routing=hidden, **how)
+        self.classes = ConvCapsules(
+            D, num_classes, pose, pose, None, routing=routing, coordinate_addition=coordinate_addition, **how
+        )
         self.decoder = make_decoder(decoder, num_classes, pose, self.image_shape)
 
     def reset_parameters(self) -> None:

@@ -13,7 +13,7 @@ from torchcaps.nn.routing.registry import create_routing
 from torchcaps.ops import RoutingOutput
 from torchcaps.ops.routing.options import RoutingOptions
 
-__all__ = ["route", "routing_for_layer"]
+__all__ = ["hidden_routing", "route", "routing_for_layer"]
 
 
 def routing_for_layer(
@@ -27,6 +27,12 @@ def routing_for_layer(
             f"routing must be a name, a name with settings, a routing object or a function on votes, got {routing!r}"
         )
     return routing
+
+
+def hidden_routing(routing: Any) -> Any:
+    """The same routing for a layer below others, without parameters that only a last layer's activations need."""
+    settings = dict(routing) if isinstance(routing, Mapping) else {"name": routing}
+    return {"presence": False, **settings} if settings.get("name") == "inverted-attention" else routing
 
 
 def route(
