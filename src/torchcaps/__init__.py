@@ -8,6 +8,7 @@ from torchcaps._version import __version__
 if TYPE_CHECKING:
     from torchcaps import data, eval, models, nn, ops, testing, train
     from torchcaps.models import create_model, from_pretrained, list_models, list_pretrained, register_model
+    from torchcaps.nn import list_routings, register_routing
     from torchcaps.ops import explain_backend
 
 __all__ = [
@@ -19,23 +20,27 @@ __all__ = [
     "from_pretrained",
     "list_models",
     "list_pretrained",
+    "list_routings",
     "models",
     "nn",
     "ops",
     "register_model",
+    "register_routing",
     "testing",
     "train",
 ]
 
 # Loaded on first use: the command line must answer `--help` without waiting for torch.
-_PACKAGES = ("data", "eval", "models", "nn", "ops", "testing", "train")
+_PACKAGES = ("data", "eval", "keras", "models", "nn", "ops", "testing", "train")  # keras is an optional extra
 _HOME = {
     "create_model": "models",
     "explain_backend": "ops",
     "from_pretrained": "models",
     "list_models": "models",
     "list_pretrained": "models",
+    "list_routings": "nn",
     "register_model": "models",
+    "register_routing": "nn",
 }
 
 

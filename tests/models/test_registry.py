@@ -11,6 +11,11 @@ from torchcaps.models import ClassifierOutput, Model, SmallCNN, registry
 
 SMALL = {
     "capsnet": dict(image_shape=(1, 20, 20), num_classes=3, conv_channels=4, primary_types=2),
+    "capsnet-deep": dict(
+        image_shape=(2, 12, 13), num_classes=3, channels=4, types=(2, 3), depth=1, dim=3, decoder_hidden=(8,)
+    ),
+    "efficient-capsnet": dict(image_shape=(2, 14, 16), num_classes=3, decoder="fc", decoder_hidden=(8,)),
+    "matrix-capsules": dict(image_shape=(2, 17, 20), num_classes=3, A=4, B=2, C=3, D=2, pose_size=2),
     "small-cnn": dict(image_shape=(3, 20, 17), num_classes=3, channels=4, hidden=8, multi_label=True),
     "baseline-cnn": dict(image_shape=(1, 8, 8), num_classes=3),
     "baseline-cnn-multimnist": dict(image_shape=(1, 8, 8), num_classes=3),

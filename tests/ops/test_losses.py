@@ -72,3 +72,24 @@ def test_class_numbers_must_be_integers():
 def test_reconstruction_must_have_the_shape_of_the_images():
     with pytest.raises(ValueError, match=r"\[2, 1, 28, 28\]"):
         ops.reconstruction_loss(torch.rand(2, 784), torch.rand(2, 1, 28, 28))
+
+
+def test_spread_loss_by_the_book():
+    activations = torch.rand(6, 5, dtype=torch.float64, requires_grad=True)
+    targets = torch.tensor([0, 4, 2, 2, 1, 3])
+    expected = torch.zeros(6, dtype=torch.float64)
+    for b, true in enumerate(targets.tolist()):
+        for other in range(5):
+            if other != true:
+                expected[b] += (
+                    max(0.0, 0.5 - float(activations.detach()[b, true] - activations.detach()[b, other])) ** 2
+                )
+    torch.testing.assert_close(ops.spread_loss(activations, targets, margin=0.5, reduction="none"), expected)
+    assert torch.autograd.gradcheck(lambda a: ops.spread_loss(a, targets), (activations,))
+    several = ops.multi_hot(torch.tensor([[0, 1]]), 3)
+    lead = torch.tensor([[0.9, 0.5, 0.1]])
+    torch.testing.assert_close(ops.spread_loss(lead, several), torch.tensor(0.1**2 + 0.5**2))
+    with pytest.raises(ValueError, match="as many targets"):
+        ops.spread_loss(lead, torch.tensor([1, 2]))
+    with pytest.raises(ValueError, match=r"must be \[B, J\]"):
+        ops.spread_loss(lead[0], torch.tensor([1]))

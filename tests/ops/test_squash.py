@@ -61,6 +61,39 @@ def test_any_dimension():
     torch.testing.assert_close(ops.squash(s, dim=1), ops.squash(s.movedim(1, -1)).movedim(-1, 1))
 
 
+LENGTHS = {
+    "paper": lambda n: n**2 / (1 + n**2),
+    "half": lambda n: n**2 / (0.5 + n**2),
+    "exponential": lambda n: 1 - torch.exp(-n),
+    "unit": torch.ones_like,
+    "none": lambda n: n,
+}
+
+
+@pytest.mark.parametrize("kind", LENGTHS)
+def test_variants_have_the_length_that_they_name(kind):
+    assert set(LENGTHS) == set(ops.SQUASHES)
+    s = torch.randn(63, 5, dtype=torch.float64) * torch.logspace(-3, 3, 63, dtype=torch.float64)[:, None]
+    v = ops.squash(s, kind=kind)
+    expected = LENGTHS[kind](s.norm(dim=1))
+    torch.testing.assert_close(v.norm(dim=1), expected, rtol=1e-9, atol=0)  # 1 − exp loses digits near zero
+    torch.testing.assert_close(torch.nn.functional.normalize(v), torch.nn.functional.normalize(s))
+    assert gradcheck(lambda s: ops.squash(s, kind=kind), (s[20:40].clone().requires_grad_(),))
+    zero = torch.zeros(2, 3, requires_grad=True)
+    (gradient,) = torch.autograd.grad(ops.squash(zero, kind=kind).sum(), zero)
+    assert (gradient == (1 if kind == "none" else 0)).all()
+    huge = torch.full((2, 3), 1e30, requires_grad=True)
+    squashed = ops.squash(huge, kind=kind)
+    squashed.sum().backward()
+    assert squashed.isfinite().all()
+    assert huge.grad.isfinite().all()
+
+
+def test_an_unknown_variant_lists_the_names():
+    with pytest.raises(ValueError, match="unknown squash 'round'; choose from 'paper', 'half', 'exponential', 'unit'"):
+        ops.squash(torch.ones(2, 3), kind="round")
+
+
 def test_integers_and_empty_capsules_are_refused():
     with pytest.raises(TypeError, match=r"call \.float\(\)"):
         ops.squash(torch.ones(2, 3, dtype=torch.int64))

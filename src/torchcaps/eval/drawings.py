@@ -7,7 +7,7 @@ from einops import rearrange
 from torch import Tensor
 
 from torchcaps.errors import TorchcapsError
-from torchcaps.models import CapsNet, Model
+from torchcaps.models import CapsuleModel, Model
 
 __all__ = [
     "TWEAKS",
@@ -22,9 +22,9 @@ __all__ = [
 TWEAKS = tuple(round(-0.25 + 0.05 * step, 2) for step in range(11))  # of the paper
 
 
-def drawing_model(model: Model) -> CapsNet:
+def drawing_model(model: Model) -> CapsuleModel:
     """The model as one that can draw, or an error that says why it cannot."""
-    if not isinstance(model, CapsNet):
+    if not isinstance(model, CapsuleModel):
         raise TorchcapsError(
             f"{type(model).__name__} has no capsules to draw from; this needs a capsule network with a decoder, "
             "such as one trained with the recipe mnist-paper"
@@ -35,13 +35,13 @@ def drawing_model(model: Model) -> CapsNet:
 
 
 @torch.no_grad()
-def predict_classes(model: CapsNet, images: Tensor) -> Tensor:
+def predict_classes(model: CapsuleModel, images: Tensor) -> Tensor:
     """The class of the longest capsule, ``[B]``."""
     return model(images).lengths.argmax(dim=1)
 
 
 @torch.no_grad()
-def draw(model: CapsNet, images: Tensor, classes: Tensor | None = None) -> Tensor:
+def draw(model: CapsuleModel, images: Tensor, classes: Tensor | None = None) -> Tensor:
     """Pictures of what the capsules hold, ``[B, C, H, W]``.
 
     Shape:
@@ -67,7 +67,7 @@ def tweak_dimensions(capsules: Tensor, class_number: int, steps: tuple[float, ..
 
 
 @torch.no_grad()
-def dimension_grid(model: CapsNet, image: Tensor, class_number: int, steps: tuple[float, ...] = TWEAKS) -> Tensor:
+def dimension_grid(model: CapsuleModel, image: Tensor, class_number: int, steps: tuple[float, ...] = TWEAKS) -> Tensor:
     """Fig. 4: the capsule of one class, each dimension moved by each step, decoded.
 
     Shape:
@@ -81,7 +81,7 @@ def dimension_grid(model: CapsNet, image: Tensor, class_number: int, steps: tupl
 
 
 @torch.no_grad()
-def coupling_entropy(model: CapsNet, images: Tensor) -> Tensor:
+def coupling_entropy(model: CapsuleModel, images: Tensor) -> Tensor:
     """Mean entropy of the coupling coefficients in nats, for each iteration and example: ``[R, B]``.
 
     ln J where each lower capsule divides itself evenly among the J classes, 0 where it sends all to one.

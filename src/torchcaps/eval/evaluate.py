@@ -19,7 +19,7 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.eval import metrics
 from torchcaps.eval.intervals import Proportion
 from torchcaps.eval.precision import full_precision
-from torchcaps.models import CapsNet, Model
+from torchcaps.models import CapsuleModel, Model
 
 __all__ = ["EvaluationResult", "Watch", "can_reconstruct", "evaluate", "evaluate_pairs", "spread_pairs"]
 
@@ -110,7 +110,7 @@ class EvaluationResult:
 
 def can_reconstruct(model: Model) -> bool:
     """Whether the model has a decoder."""
-    return isinstance(model, CapsNet) and model.decoder is not None
+    return isinstance(model, CapsuleModel) and model.decoder is not None
 
 
 def evaluate(
@@ -186,7 +186,7 @@ def _collect(model: Model, batches: Iterator[tuple[Tensor, Tensor, Tensor | None
 
 
 def _drawing_errors(model: Model, out: Any, images: Tensor, truth: Tensor, singles: Tensor | None) -> Tensor:
-    assert isinstance(model, CapsNet)
+    assert isinstance(model, CapsuleModel)
     if singles is None:
         picture = model.reconstruct(out.capsules, out.lengths.argmax(dim=1))
         return metrics.reconstruction_errors(picture, images)

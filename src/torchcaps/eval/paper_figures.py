@@ -12,7 +12,7 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.eval.drawings import TWEAKS, dimension_grid, draw
 from torchcaps.eval.examples import Examples
 from torchcaps.eval.figures.grids import displayable, pairs_figure, picture_grid
-from torchcaps.models import CapsNet
+from torchcaps.models import CapsuleModel
 
 __all__ = ["Answers", "answer", "figure_dimensions", "figure_pairs", "figure_reconstructions"]
 
@@ -64,7 +64,7 @@ class Answers:
 
 
 @torch.no_grad()
-def answer(model: CapsNet, examples: Examples, count: int = 2000) -> Answers:
+def answer(model: CapsuleModel, examples: Examples, count: int = 2000) -> Answers:
     """Ask the model about so many examples, evenly spaced."""
     count = min(count, len(examples))
     positions = torch.arange(count) * len(examples) // count
@@ -73,7 +73,7 @@ def answer(model: CapsNet, examples: Examples, count: int = 2000) -> Answers:
     return Answers(positions, scores, examples.labels(positions))
 
 
-def figure_reconstructions(model: CapsNet, examples: Examples, answers: Answers) -> Any:
+def figure_reconstructions(model: CapsuleModel, examples: Examples, answers: Answers) -> Any:
     """Fig. 3: l the label, p what the model named, r the capsule that was drawn; mistakes are drawn both ways."""
     if answers.labels.ndim != 1:
         raise TorchcapsError("figure 3 shows single digits; this model learned from pairs, for which there is figure 5")
@@ -95,7 +95,7 @@ def figure_reconstructions(model: CapsNet, examples: Examples, answers: Answers)
     return picture_grid(rows, ("input", "output"), captions=captions)
 
 
-def figure_dimensions(model: CapsNet, examples: Examples, answers: Answers) -> Any:
+def figure_dimensions(model: CapsuleModel, examples: Examples, answers: Answers) -> Any:
     """Fig. 4: for each class the dimension of its capsule that changes the drawing most, from −0.25 to 0.25."""
     if answers.labels.ndim != 1:
         raise TorchcapsError("figure 4 shows single digits; this model learned from pairs, for which there is figure 5")
@@ -115,7 +115,7 @@ def figure_dimensions(model: CapsNet, examples: Examples, answers: Answers) -> A
     return picture_grid(rows, labels, steps, column_title="added to the dimension")
 
 
-def figure_pairs(model: CapsNet, examples: Examples, answers: Answers) -> Any:
+def figure_pairs(model: CapsuleModel, examples: Examples, answers: Answers) -> Any:
     """Fig. 5: right pairs; mistakes drawn from their labels and from what was named; and, with a star, a digit asked
     for that is not there.
     """

@@ -3,7 +3,11 @@
 from torchcaps.models.base import Model
 from torchcaps.models.baselines import BaselineCNN, MultiBaselineCNN, SmallCNN
 from torchcaps.models.capsnet import CapsNet
+from torchcaps.models.capsule_model import CapsuleModel
+from torchcaps.models.deep import DeepCapsNet
+from torchcaps.models.efficient import EfficientCapsNet
 from torchcaps.models.export import export_onnx
+from torchcaps.models.matrix_capsules import MatrixCapsules
 from torchcaps.models.output import CapsNetOutput, ClassifierOutput
 from torchcaps.models.presets import PRESETS, Preset, get_preset
 from torchcaps.models.registry import create_model, from_pretrained, list_models, register_model
@@ -15,7 +19,11 @@ __all__ = [
     "BaselineCNN",
     "CapsNet",
     "CapsNetOutput",
+    "CapsuleModel",
     "ClassifierOutput",
+    "DeepCapsNet",
+    "EfficientCapsNet",
+    "MatrixCapsules",
     "Model",
     "MultiBaselineCNN",
     "Preset",

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import init
 
-from torchcaps import ops
-from torchcaps.models.base import Model, check_image_shape
+from torchcaps.models.base import check_image_shape
+from torchcaps.models.capsule_model import CapsuleModel, make_decoder
 from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.presets import get_preset
 from torchcaps.models.registry import register_model
 from torchcaps.nn import (
     CapsNetLoss,
     CapsuleLinear,
-    ConvReconstructionDecoder,
     PictureConv2d,
     PrimaryCapsules,
     ReconstructionDecoder,
     Routing,
 )
+from torchcaps.nn.routing import routing_config
 from torchcaps.nn.start_values import BIAS_START, truncated_normal_
 
 __all__ = ["CapsNet"]
@@ -30,7 +31,7 @@ FIRST_CONVOLUTION_STD = 0.05
 
 
 @register_model("capsnet")
-class CapsNet(Model):
+class CapsNet(CapsuleModel):
     """Convolution → primary capsules → class capsules by routing → decoder.
 
     Args:
@@ -41,7 +42,9 @@ class CapsNet(Model):
         conv_channels, conv_kernel: first convolution, ReLU.
         primary_types, primary_dim, primary_kernel, primary_stride: primary capsules; P is ``primary_dim``.
         capsule_dim: D of the class capsules.
-        iterations, leaky: of the routing; ``routing`` may also be a function of your own on votes ``[B, I, J, D]``.
+        routing: a name of :func:`torchcaps.list_routings`, a name with settings such as
+            ``{"name": "em", "iterations": 2}``, a routing object, or a function of your own on votes ``[B, I, J, D]``.
+        iterations, leaky: of the routing, where it has them and its settings do not say otherwise.
         shared_weights: one transformation for all lower capsules; far fewer weights on large pictures.
         padding: of both convolutions, ``"valid"`` as in the paper or ``"same"``.
         decoder: ``"fc"`` (the paper's), ``"conv"`` (for larger pictures) or ``"none"``.
@@ -76,7 +79,7 @@ class CapsNet(Model):
         capsule_dim: int = 16,
         iterations: int = 3,
         leaky: bool = False,
-        routing: str | Routing = "dynamic",
+        routing: str | Mapping[str, Any] | Routing = "dynamic",
         shared_weights: bool = False,
         padding: str = "valid",
         decoder: str = "fc",
@@ -92,6 +95,7 @@ class CapsNet(Model):
     ) -> None:
         super().__init__()
         self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self.settings["routing"] = routing_config(routing)
         self.image_shape = check_image_shape(image_shape, num_classes)
         self.num_classes = num_classes
         self.preset = get_preset(preset)
@@ -135,15 +139,7 @@ class CapsNet(Model):
             leaky,
             routing_gradient or self.preset.routing_gradient,
         )
-        self.decoder: nn.Module | None
-        if decoder == "fc":
-            self.decoder = ReconstructionDecoder(num_classes, capsule_dim, self.image_shape, decoder_hidden)
-        elif decoder == "conv":
-            self.decoder = ConvReconstructionDecoder(num_classes, capsule_dim, self.image_shape)
-        elif decoder == "none":
-            self.decoder = None
-        else:
-            raise ValueError(f"unknown decoder {decoder!r}; choose 'fc', 'conv' or 'none'")
+        self.decoder = make_decoder(decoder, num_classes, capsule_dim, self.image_shape, decoder_hidden)
         self._start_like_the_preset()
 
     def reset_parameters(self) -> None:
@@ -168,8 +164,8 @@ class CapsNet(Model):
 
     def forward(self, images: Tensor, return_trace: bool = False) -> CapsNetOutput:
         lower = self._silenced(self.lower_capsules(images))
-        capsules, trace = self.classes.trace(lower) if return_trace else (self.classes(lower), None)
-        return CapsNetOutput(capsules, ops.capsule_lengths(capsules), trace)
+        routed = self.classes.traced(lower) if return_trace else self.classes(lower, full=True)
+        return CapsNetOutput(routed.capsules, routed.activations, routed.trace)
 
     def _silenced(self, lower: Tensor) -> Tensor:
         """Lower capsules ``[B, I, P]`` without those that dropout silences; all of them outside of training."""
@@ -188,21 +184,6 @@ class CapsNet(Model):
         self.check_images(images)
         return self.primary(self.conv(images).relu())
 
-    def reconstruct(self, capsules: Tensor, classes: Tensor) -> Tensor:
-        """Draw what the capsules of these classes hold.
-
-        Shape:
-            capsules: ``[B, J, D]``. classes: ``[B]``, several at once ``[B, K]``, or bool ``[B, J]``.
-            Returns ``[B, C, H, W]`` in [0, 1].
-        """
-        if self.decoder is None:
-            raise ValueError("this network has no decoder; create it with decoder='fc' or 'conv'")
-        return self.decoder(capsules, classes)
-
     def make_loss(self) -> CapsNetLoss:
         """The loss that belongs to the preset, or to the choices made in its place."""
         return CapsNetLoss(self.loss_balance, self.reconstruction_scale)
-
-    def training_outputs(self, images: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
-        out = self(images)
-        return (out.lengths,) if self.decoder is None else (out.lengths, self.reconstruct(out.capsules, classes))

@@ -16,8 +16,11 @@ __all__ = ["CapsNetOutput", "ClassifierOutput"]
 class CapsNetOutput:
     """Class capsules and their lengths.
 
+    ``lengths`` are the scores of the classes in every case: where a routing does not squash its capsules, as EM, they
+    are the activations that it computes instead.
+
     Shape:
-        capsules: ``[B, J, D]``. lengths: ``[B, J]``. trace: when it was asked for.
+        capsules: ``[B, J, D]``. lengths: ``[B, J]`` in [0, 1]. trace: when it was asked for.
     """
 
     capsules: Tensor

@@ -88,7 +88,8 @@ def summarize(model: Model, batch_size: int = 128) -> Summary:
     vote_bytes: list[int] = []
 
     def note(name: str, layer: nn.Module) -> None:
-        def hook(_module: nn.Module, inputs: Any, output: Tensor) -> None:
+        def hook(_module: nn.Module, inputs: Any, output: Any) -> None:
+            output = getattr(output, "capsules", output)
             parameters = sum(p.numel() for p in layer.parameters())
             layers.append(LayerSummary(name, type(layer).__name__, tuple(output.shape), parameters))
             output_bytes.append(output.numel() * output.element_size())

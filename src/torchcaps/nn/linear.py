@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor, nn
 from torch.nn import init
 
 from torchcaps import ops
+from torchcaps.nn.routing import DynamicRouting, LayerSizes, RoutingAlgorithm
+from torchcaps.nn.routing.calling import route, routing_for_layer
 from torchcaps.nn.start_values import BIAS_START, CAPSULE_STD, truncated_normal_
-from torchcaps.ops import RoutingTrace
+from torchcaps.ops import RoutingOutput, RoutingTrace
 from torchcaps.ops.routing.options import RoutingOptions
 
 __all__ = ["CapsuleLinear", "Routing"]
@@ -27,14 +29,16 @@ class CapsuleLinear(nn.Module):
     Args:
         in_capsules: I, the number of lower capsules; ``None`` shares the weights, so any number of them fits.
         out_capsules, in_dim, out_dim: J, P and D.
-        routing: ``"dynamic"``, or a function of your own on votes (see :data:`Routing`);
-            :func:`torchcaps.testing.check_routing` tells whether it is sound.
-        iterations, leaky, gradient: of the dynamic routing, see :func:`torchcaps.ops.dynamic_routing`.
-        bias: learn a bias inside the routing loop, as the authors' code does.
+        routing: a name of :func:`torchcaps.list_routings`, a name with settings such as
+            ``{"name": "em", "iterations": 2}``, a :class:`RoutingAlgorithm`, or a function of your own on votes (see
+            :data:`Routing`); :func:`torchcaps.testing.check_routing` tells whether it is sound.
+        iterations, leaky, gradient: of the routing, where it has them and its settings do not say otherwise; see
+            :func:`torchcaps.ops.dynamic_routing`.
+        bias: learn a bias inside the routing loop, as the authors' code does; only for routings that take one.
         backend: see :func:`torchcaps.ops.capsule_linear`.
 
     Shape:
-        ``[B, I, P]``, mask ``[B, I]`` or ``[I]`` → ``[B, J, D]``.
+        ``[B, I, P]``, mask ``[B, I]`` or ``[I]``, activations ``[B, I]`` → ``[B, J, D]``.
 
     Example:
         >>> import torch
@@ -42,6 +46,9 @@ class CapsuleLinear(nn.Module):
         >>> layer = nn.CapsuleLinear(1152, 10, in_dim=8, out_dim=16)
         >>> layer(torch.randn(2, 1152, 8)).shape
         torch.Size([2, 10, 16])
+        >>> layer = nn.CapsuleLinear(7, 3, in_dim=8, out_dim=16, routing={"name": "em", "iterations": 2})
+        >>> layer(torch.randn(2, 7, 8), full=True).activations.shape
+        torch.Size([2, 3])
     """
 
     def __init__(
@@ -50,7 +57,7 @@ class CapsuleLinear(nn.Module):
         out_capsules: int,
         in_dim: int,
         out_dim: int,
-        routing: str | Routing = "dynamic",
+        routing: str | Mapping[str, Any] | Routing = "dynamic",
         iterations: int = 3,
         bias: bool = True,
         leaky: bool = False,
@@ -66,13 +73,18 @@ class CapsuleLinear(nn.Module):
         for name, value in sizes.items():
             if value < 1:
                 raise ValueError(f"CapsuleLinear needs {name} ≥ 1, got {value}")
-        if isinstance(routing, str) and routing != "dynamic":
-            raise ValueError(f"unknown routing {routing!r}; choose 'dynamic' or pass a function on votes [B, I, J, D]")
-        self.routing = routing
         self.options = RoutingOptions(iterations, leaky, gradient)
+        chosen = routing_for_layer(
+            routing, LayerSizes(in_capsules, out_capsules, in_dim, out_dim, device, dtype), self.options
+        )
+        # One fused op forms the votes of dynamic routing and routes them; every other routing is handed votes.
+        self.routing: str | Routing = "dynamic" if isinstance(chosen, DynamicRouting) else chosen
+        if isinstance(chosen, DynamicRouting):
+            self.options = chosen.options
         self.backend = backend
         shape = (out_capsules, out_dim, in_dim) if in_capsules is None else (in_capsules, out_capsules, out_dim, in_dim)
         self.weight = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+        bias = bias and getattr(chosen, "takes_bias", True)
         self.bias = nn.Parameter(torch.empty(out_capsules, out_dim, device=device, dtype=dtype)) if bias else None
         self.reset_parameters()
 
@@ -81,12 +93,29 @@ class CapsuleLinear(nn.Module):
         truncated_normal_(self.weight, CAPSULE_STD)
         if self.bias is not None:
             init.constant_(self.bias, BIAS_START)
+        if isinstance(self.routing, RoutingAlgorithm):
+            self.routing.reset_parameters()
 
-    def forward(self, u: Tensor, mask: Tensor | None = None) -> Tensor:
+    @overload
+    def forward(
+        self, u: Tensor, mask: Tensor | None = ..., activations: Tensor | None = ..., *, full: Literal[False] = ...
+    ) -> Tensor: ...
+    @overload
+    def forward(
+        self, u: Tensor, mask: Tensor | None = ..., activations: Tensor | None = ..., *, full: Literal[True]
+    ) -> RoutingOutput: ...
+    def forward(
+        self, u: Tensor, mask: Tensor | None = None, activations: Tensor | None = None, *, full: bool = False
+    ) -> Tensor | RoutingOutput:
+        """Upper capsules, or with ``full`` also their activations.
+
+        ``activations`` say how present each lower capsule is, for routings that ask for it; without them their
+        lengths do.
+        """
         if callable(self.routing):
-            capsules: Tensor = self.routing(ops.votes(u, self.weight), **self._keywords(mask))
-            return capsules
-        return ops.capsule_linear(
+            out = self._route(u, mask, activations, return_trace=False)
+            return out if full else out.capsules
+        capsules = ops.capsule_linear(
             u,
             self.weight,
             self.options.iterations,
@@ -96,15 +125,19 @@ class CapsuleLinear(nn.Module):
             mask=mask,
             gradient=self.options.gradient,
         )
+        return RoutingOutput(capsules, ops.capsule_lengths(capsules)) if full else capsules
 
     def trace(self, u: Tensor, mask: Tensor | None = None) -> tuple[Tensor, RoutingTrace]:
         """The same as a call, with everything that happened inside the routing."""
+        out = self.traced(u, mask)
+        assert out.trace is not None
+        return out.capsules, out.trace
+
+    def traced(self, u: Tensor, mask: Tensor | None = None, activations: Tensor | None = None) -> RoutingOutput:
+        """Capsules, activations and trace."""
         if callable(self.routing):
-            result: tuple[Tensor, RoutingTrace] = self.routing(
-                ops.votes(u, self.weight), return_trace=True, **self._keywords(mask)
-            )
-            return result
-        return ops.capsule_linear(
+            return self._route(u, mask, activations, return_trace=True)
+        capsules, trace = ops.capsule_linear(
             u,
             self.weight,
             self.options.iterations,
@@ -114,17 +147,21 @@ class CapsuleLinear(nn.Module):
             mask=mask,
             gradient=self.options.gradient,
         )
+        return RoutingOutput(capsules, ops.capsule_lengths(capsules), trace)
 
-    def _keywords(self, mask: Tensor | None) -> dict[str, Tensor]:
-        given = {"bias": self.bias, "mask": mask}
-        return {name: value for name, value in given.items() if value is not None}
+    def _route(self, u: Tensor, mask: Tensor | None, activations: Tensor | None, return_trace: bool) -> RoutingOutput:
+        assert callable(self.routing)
+        if mask is not None:
+            u = u.masked_fill(~mask.expand(u.shape[:2]).unsqueeze(2), 0)  # so that NaN cannot reach the weights
+        return route(self.routing, ops.votes(u, self.weight), u, activations, mask, self.bias, return_trace)
 
     def extra_repr(self) -> str:
         J, D, P = self.weight.shape[-3:]
         I = "any" if self.weight.ndim == 3 else self.weight.shape[0]
-        how = (
-            f"iterations={self.options.iterations}, leaky={self.options.leaky}, gradient={self.options.gradient!r}"
-            if self.routing == "dynamic"
-            else f"routing={getattr(self.routing, '__name__', self.routing)}"
-        )
+        if self.routing == "dynamic":
+            options = self.options
+            how = f"iterations={options.iterations}, leaky={options.leaky}, gradient={options.gradient!r}"
+        else:
+            name = getattr(self.routing, "name", None) or getattr(self.routing, "__name__", self.routing)
+            how = f"routing={name}"
         return f"{I}×{P} → {J}×{D}, {how}, bias={self.bias is not None}"

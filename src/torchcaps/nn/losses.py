@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from torchcaps import ops
 
-__all__ = ["CapsNetLoss", "LossTerms", "MarginLoss"]
+__all__ = ["CapsNetLoss", "CapsuleLoss", "LossTerms", "MarginLoss", "SpreadLoss"]
 
 
 class MarginLoss(nn.Module):
@@ -35,7 +35,38 @@ class LossTerms(NamedTuple):
     reconstruction: Tensor | None
 
 
-class CapsNetLoss(nn.Module):
+class CapsuleLoss(nn.Module):
+    """What is trained by: a loss on the lengths of class capsules, plus one on what they draw.
+
+    Args:
+        reconstruction_scale: factor on the sum of squared pixel differences.
+
+    Shape:
+        lengths ``[B, J]``, targets ``[B]`` or multi-hot ``[B, J]``; reconstruction and images ``[B, C, H, W]``, or
+        ``[B, K, C, H, W]`` when K things are drawn one by one, whose losses add up.
+    """
+
+    def __init__(self, reconstruction_scale: float = 0.0005) -> None:
+        super().__init__()
+        self.reconstruction_scale = reconstruction_scale
+
+    def class_loss(self, lengths: Tensor, targets: Tensor) -> Tensor:
+        """The term that tells the classes apart."""
+        raise NotImplementedError
+
+    def forward(
+        self, lengths: Tensor, targets: Tensor, reconstruction: Tensor | None = None, images: Tensor | None = None
+    ) -> LossTerms:
+        margin = self.class_loss(lengths, targets)
+        if reconstruction is None:
+            return LossTerms(margin, margin, None)
+        if images is None:
+            raise ValueError("a reconstruction needs the images that it should look like; pass images=")
+        drawn = ops.reconstruction_loss(reconstruction, images, scale=self.reconstruction_scale)
+        return LossTerms(margin + drawn, margin, drawn)
+
+
+class CapsNetLoss(CapsuleLoss):
     """Margin loss plus reconstruction loss.
 
     Args:
@@ -50,24 +81,40 @@ class CapsNetLoss(nn.Module):
     """
 
     def __init__(self, balance: str = "paper", reconstruction_scale: float = 0.0005) -> None:
-        super().__init__()
+        super().__init__(reconstruction_scale)
         if balance not in ("paper", "official"):
             raise ValueError(f"unknown loss balance {balance!r}; choose 'paper' or 'official'")
-        self.balance, self.reconstruction_scale = balance, reconstruction_scale
+        self.balance = balance
         self.margin = MarginLoss()
 
-    def forward(
-        self, lengths: Tensor, targets: Tensor, reconstruction: Tensor | None = None, images: Tensor | None = None
-    ) -> LossTerms:
-        margin = self.margin(lengths, targets)
-        if self.balance == "official":
-            margin = margin * (0.5 / lengths.shape[1])
-        if reconstruction is None:
-            return LossTerms(margin, margin, None)
-        if images is None:
-            raise ValueError("a reconstruction needs the images that it should look like; pass images=")
-        drawn = ops.reconstruction_loss(reconstruction, images, scale=self.reconstruction_scale)
-        return LossTerms(margin + drawn, margin, drawn)
+    def class_loss(self, lengths: Tensor, targets: Tensor) -> Tensor:
+        margin: Tensor = self.margin(lengths, targets)
+        return margin * (0.5 / lengths.shape[1]) if self.balance == "official" else margin
 
     def extra_repr(self) -> str:
         return f"balance={self.balance!r}, reconstruction_scale={self.reconstruction_scale}"
+
+
+class SpreadLoss(CapsuleLoss):
+    """Spread loss, mean over the batch, plus reconstruction loss; see :func:`torchcaps.ops.spread_loss`.
+
+    Args:
+        margin: by how much the true class must lead. The paper raises it from 0.2 to 0.9 while it trains; in a loop
+            of your own, set ``loss.margin = loss.margin_at(step / steps)``.
+        reconstruction_scale: factor on the sum of squared pixel differences.
+    """
+
+    def __init__(self, margin: float = 0.9, reconstruction_scale: float = 0.0005) -> None:
+        super().__init__(reconstruction_scale)
+        self.margin = margin
+
+    def class_loss(self, lengths: Tensor, targets: Tensor) -> Tensor:
+        return ops.spread_loss(lengths, targets, margin=self.margin)
+
+    @staticmethod
+    def margin_at(progress: float) -> float:
+        """The paper's margin after this share of the training, from 0.2 to 0.9."""
+        return 0.2 + 0.7 * min(1.0, max(0.0, progress))
+
+    def extra_repr(self) -> str:
+        return f"margin={self.margin}, reconstruction_scale={self.reconstruction_scale}"

@@ -1,18 +1,52 @@
 """Functions on tensors, without parameters: the one source of truth for layers, reports and the page."""
 
-from torchcaps.ops.losses import margin_loss, multi_hot, reconstruction_loss
-from torchcaps.ops.routing import RoutingTrace, capsule_linear, dynamic_routing, explain_backend, votes
-from torchcaps.ops.squash import capsule_lengths, squash
+from torchcaps.ops.losses import margin_loss, multi_hot, reconstruction_loss, spread_loss
+from torchcaps.ops.routing import (
+    RoutingOutput,
+    RoutingTrace,
+    attention_routing,
+    average_routing,
+    capsule_linear,
+    dynamic_routing,
+    em_routing,
+    explain_backend,
+    fixed_point_routing,
+    gate_logits,
+    inverted_attention_routing,
+    k_means_routing,
+    max_min_routing,
+    normalized_routing,
+    self_attention_routing,
+    self_routing,
+    vb_routing,
+    votes,
+)
+from torchcaps.ops.squash import SQUASHES, capsule_lengths, squash
 
 __all__ = [
+    "SQUASHES",
+    "RoutingOutput",
     "RoutingTrace",
+    "attention_routing",
+    "average_routing",
     "capsule_lengths",
     "capsule_linear",
     "dynamic_routing",
+    "em_routing",
     "explain_backend",
+    "fixed_point_routing",
+    "gate_logits",
+    "inverted_attention_routing",
+    "k_means_routing",
     "margin_loss",
+    "max_min_routing",
     "multi_hot",
+    "normalized_routing",
     "reconstruction_loss",
+    "self_attention_routing",
+    "self_routing",
+    "spread_loss",
     "squash",
+    "vb_routing",
     "votes",
 ]

@@ -1,11 +1,11 @@
-"""Eq. 4 and the reconstruction term."""
+"""Eq. 4, the spread loss and the reconstruction term."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-__all__ = ["margin_loss", "multi_hot", "reconstruction_loss"]
+__all__ = ["margin_loss", "multi_hot", "reconstruction_loss", "spread_loss"]
 
 
 def margin_loss(
@@ -47,6 +47,35 @@ def margin_loss(
     invented = (lengths - negative).clamp(min=0).square()
     loss = (present * missed + down_weight * (1 - present) * invented).sum(dim=1)
     return _reduce(loss, reduction)
+
+
+def spread_loss(activations: Tensor, targets: Tensor, *, margin: float = 0.9, reduction: str = "mean") -> Tensor:
+    r"""Spread loss (Hinton, Sabour, Frosst 2018): the true class must lead every other one by the margin m.
+
+    .. math:: L = \sum_{i \ne t} \max\big(0,\ m - (a_t - a_i)\big)^2
+
+    The paper raises m from 0.2 to 0.9 in the course of training. Where several classes are present, each of them
+    must lead each absent one.
+
+    Shape:
+        activations: ``[B, J]``. targets: class numbers ``[B]``, or multi-hot ``[B, J]`` of any dtype.
+
+    Example:
+        >>> import torch
+        >>> from torchcaps import ops
+        >>> ops.spread_loss(torch.tensor([[0.95, 0.05, 0.0]]), torch.tensor([0])).item()
+        0.0
+    """
+    if activations.ndim != 2:
+        raise ValueError(f"activations must be [B, J], got {list(activations.shape)}")
+    if activations.dtype in (torch.float16, torch.bfloat16):
+        activations = activations.float()
+    present = (targets if targets.ndim == 2 else multi_hot(targets, activations.shape[1])).to(activations.dtype)
+    if present.shape != activations.shape:
+        raise ValueError(f"{list(activations.shape)} activations need as many targets, got {list(present.shape)}")
+    lead = activations.unsqueeze(2) - activations.unsqueeze(1)  # [B, true class, other class]
+    counts = present.unsqueeze(2) * (1 - present).unsqueeze(1)
+    return _reduce((counts * (margin - lead).clamp(min=0).square()).sum(dim=(1, 2)), reduction)
 
 
 def reconstruction_loss(

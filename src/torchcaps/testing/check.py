@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from torchcaps.nn.routing import DynamicRouting
 from torchcaps.testing.properties import PROPERTIES
 from torchcaps.testing.report import Finding, RoutingReport
 from torchcaps.testing.subject import Subject
@@ -19,10 +20,11 @@ def check_routing(
     algorithm: str = "dynamic",
     skip: Mapping[str, str] | None = None,
 ) -> RoutingReport:
-    """Run the property suite on a routing function and say in words what is wrong with it.
+    """Run the property suite on a routing function or object and say in words what is wrong with it.
 
-    The function is looked at from outside; it need not give a trace. It is called as ``routing(votes)`` with votes
-    ``[B, I, J, D]`` in float64 and returns capsules ``[B, J, D]``, alone or first in a tuple.
+    A function is looked at from outside; it need not give a trace. It is called as ``routing(votes)`` with votes
+    ``[B, I, J, D]`` in float64 and returns capsules ``[B, J, D]``, alone or first in a tuple. A
+    :class:`torchcaps.nn.RoutingAlgorithm` says itself which properties do not apply to it, and why.
 
     Args:
         leaky: part of every child's vote is meant to be lost, so its coefficients sum to less than 1.
@@ -40,6 +42,10 @@ def check_routing(
     """
     subject = Subject(routing)
     skipped = dict(skip or {})
+    if subject.algorithm is not None:
+        skipped = {**subject.algorithm.not_applicable, **skipped}
+        leaky = leaky or bool(getattr(subject.algorithm, "leaky", False))
+        algorithm = "dynamic" if type(subject.algorithm) is DynamicRouting and not leaky else subject.name
     unknown = skipped.keys() - {prop.__name__ for prop in PROPERTIES}
     if unknown:
         names = ", ".join(prop.__name__ for prop in PROPERTIES)
@@ -55,6 +61,8 @@ def check_routing(
     for name in ("one_iteration_averages", "agrees_with_procedure_1"):
         if not subject.knows("iterations"):
             skipped.setdefault(name, "the function takes no iterations")
+    if not subject.knows("mask"):
+        skipped.setdefault("masked_children", "the function takes no mask")
     if not subject.knows("return_trace"):
         skipped.setdefault("trace_agrees", "the function gives no trace")
 

@@ -159,10 +159,22 @@ def full_gradient(subject: Subject) -> str:
     )
 
 
+def masked_children(subject: Subject) -> str:
+    """A masked child has no effect on the values and gets no gradient."""
+    votes = _votes(14)
+    keep = torch.tensor([True, False, True, True, False, True, True]).expand(3, 7)
+    spoiled = votes.masked_fill(~keep[:, :, None, None], float("nan")).requires_grad_()
+    capsules = subject(spoiled, mask=keep)
+    if not capsules.isfinite().all() or _far(capsules, subject(votes[:, keep[0]])):
+        return "the result with a mask is not that of the children left over: a masked vote still counts"
+    (gradient,) = torch.autograd.grad(capsules.sum(), spoiled)
+    return "" if (gradient[~keep] == 0).all() else "a masked child gets a gradient"
+
+
 def trace_agrees(subject: Subject) -> str:
     """The trace has a step for each iteration and ends in the result."""
     votes = _votes(12)
-    capsules, trace = subject.routing(votes, return_trace=True)
+    capsules, trace = subject.trace(votes)
     if _far(trace.outputs[-1], capsules):
         return "the last outputs of the trace are not the result"
     if trace.coefficients.shape[1:] != votes.shape[:3]:
@@ -190,6 +202,7 @@ PROPERTIES = (
     one_iteration_averages,
     zero_votes,
     full_gradient,
+    masked_children,
     trace_agrees,
     agrees_with_procedure_1,
 )

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from torchcaps import ops
 from torchcaps.models import Model
-from torchcaps.nn import CapsNetLoss
+from torchcaps.nn import CapsuleLoss
 
 __all__ = ["Objective", "StepTerms", "count_wrong"]
 
@@ -50,7 +50,7 @@ class Objective(nn.Module):
         # No cache of cast weights: a captured graph must cast them anew in every replay.
         with torch.autocast(device, self.precision if half else None, enabled=half, cache_enabled=False):
             out = self.model(images)
-            capsules = isinstance(self.loss, CapsNetLoss)
+            capsules = isinstance(self.loss, CapsuleLoss)
             drawn = self._draw(out.capsules, labels) if capsules and has_decoder(self.model) else None
         wrong = count_wrong(out.scores.detach(), labels)
         truth = labels if labels.ndim == 1 or labels.dtype == torch.bool else ops.multi_hot(labels, out.scores.shape[1])

@@ -11,7 +11,7 @@ from torch import Tensor
 from torchcaps.eval.evaluate import EvaluationResult, can_reconstruct
 from torchcaps.eval.examples import DEFAULT_PAIRS, Examples, choose_examples
 from torchcaps.eval.runs import Run, load_model, open_run
-from torchcaps.models import CapsNet, Model
+from torchcaps.models import CapsuleModel, Model
 
 __all__ = ["MeasuredRun", "measure_run"]
 
@@ -31,9 +31,9 @@ class MeasuredRun:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     @property
-    def drawing_model(self) -> CapsNet | None:
+    def drawing_model(self) -> CapsuleModel | None:
         """The model where it can draw."""
-        return self.model if isinstance(self.model, CapsNet) and can_reconstruct(self.model) else None
+        return self.model if isinstance(self.model, CapsuleModel) and can_reconstruct(self.model) else None
 
     @property
     def right(self) -> Tensor:

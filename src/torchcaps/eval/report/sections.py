@@ -12,7 +12,7 @@ from torchcaps.eval import figures
 from torchcaps.eval.drawings import coupling_entropy, dimension_grid, draw
 from torchcaps.eval.report import markup
 from torchcaps.eval.report.measured import MeasuredRun
-from torchcaps.models import CapsNet
+from torchcaps.models import CapsuleModel
 
 __all__ = ["Section", "run_sections"]
 
@@ -114,7 +114,7 @@ def _mistakes(measured: MeasuredRun) -> Section:
     return Section("mistakes", "Worst mistakes", note, f'<ul class="mistakes">{"".join(items)}</ul>')
 
 
-def _reconstructions(measured: MeasuredRun, model: CapsNet) -> Section:
+def _reconstructions(measured: MeasuredRun, model: CapsuleModel) -> Section:
     positions = measured.examples.one_of_each_class()
     images = measured.examples.images(positions)
     named = measured.result.scores[positions].argmax(dim=1)
@@ -131,7 +131,7 @@ def _reconstructions(measured: MeasuredRun, model: CapsNet) -> Section:
     return Section("reconstructions", "Reconstructions", note, body, {"reconstructions": drawing})
 
 
-def _pairs(measured: MeasuredRun, model: CapsNet) -> Section:
+def _pairs(measured: MeasuredRun, model: CapsuleModel) -> Section:
     """Fig. 5: right pairs, then wrong ones drawn from their labels and from what was named."""
     result, examples = measured.result, measured.examples
     right, wrong = measured.right[:PAIRS_SHOWN], result.wrong()[: PAIRS_SHOWN // 2]
@@ -157,7 +157,7 @@ def _pairs(measured: MeasuredRun, model: CapsNet) -> Section:
     return Section("pairs", "Two digits told apart", note, body, {"pairs": drawing})
 
 
-def _dimensions(measured: MeasuredRun, model: CapsNet) -> Section:
+def _dimensions(measured: MeasuredRun, model: CapsuleModel) -> Section:
     truth, right = measured.result.truth, measured.right
     shown = truth.any(dim=0).nonzero()[:, 0].tolist()
     chosen = FAVOURITE_CLASS if FAVOURITE_CLASS in shown else shown[-1]
@@ -187,7 +187,7 @@ def _confidence(measured: MeasuredRun) -> Section:
     drawings = {"calibration": drawing}
     body = _drawn(measured, "calibration", drawing, description, expected)
     note = "Is the length of a capsule the chance that it is right? The margin loss asks for 0.9 and no more."
-    if isinstance(measured.model, CapsNet):
+    if isinstance(measured.model, CapsuleModel):
         positions = torch.arange(min(ENTROPY_PICTURES, len(measured.examples)))
         entropy = coupling_entropy(measured.model, measured.examples.images(positions))
         means = ", ".join(f"{value:.3f}" for value in entropy.mean(dim=1).tolist())

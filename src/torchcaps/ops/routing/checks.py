@@ -44,7 +44,8 @@ def check_mask(mask: Tensor, B: int, I: int) -> Tensor:
         raise ValueError(f"mask must be [B, I] = [{B}, {I}] or [{I}], got {list(mask.shape)}")
     mask = mask.expand(B, I)
     # Looking at the values waits for the device, which a compiled or captured step must not do.
-    if not torch.compiler.is_compiling() and not _capturing(mask) and not bool(mask.any(dim=1).all()):
+    unseen = torch.compiler.is_compiling() or mask.is_meta or _capturing(mask)
+    if not unseen and not bool(mask.any(dim=1).all()):
         empty = (~mask.any(dim=1)).nonzero().flatten().tolist()
         raise ValueError(
             f"no lower capsule is left in example {empty[0]} ({len(empty)} such of {B}); "

@@ -19,11 +19,13 @@ class RoutingTrace:
         coefficients: ``[R, B, I, J]``, the ``c_ij``; they sum to 1 over the parents j
             (to less when leaky, to 0 where masked).
         outputs: ``[R, B, J, D]``, the capsules after each iteration; the last is the result.
+        activations: ``[R, B, J]`` for the routings whose capsules are not squashed, else ``None``.
     """
 
     logits: Tensor
     coefficients: Tensor
     outputs: Tensor
+    activations: Tensor | None = None
 
     @property
     def iterations(self) -> int:

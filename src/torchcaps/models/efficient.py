@@ -1,0 +1,109 @@
+"""Efficient-CapsNet (Mazzia, Salvetti, Chiaberge 2021): few parameters, self-attention in place of iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from einops import rearrange
+from torch import Tensor, nn
+from torch.nn import init
+
+from torchcaps import ops
+from torchcaps.models.base import check_image_shape
+from torchcaps.models.capsule_model import CapsuleModel, make_decoder
+from torchcaps.models.output import CapsNetOutput
+from torchcaps.models.registry import register_model
+from torchcaps.nn import CapsuleLinear, Routing
+from torchcaps.nn.routing import routing_config
+
+__all__ = ["EfficientCapsNet"]
+
+
+@register_model("efficient-capsnet")
+class EfficientCapsNet(CapsuleModel):
+    """Four convolutions → one depthwise convolution over the whole map → 16 capsules → class capsules.
+
+    161,824 learned parameters for 28×28 pictures of 10 classes, as published; a decoder comes on top.
+
+    Args:
+        image_shape: channels, height and width of the pictures.
+        num_classes: J; one class capsule each.
+        primary_dim: P; 128 / P primary capsules.
+        capsule_dim: D of the class capsules.
+        routing: ``"self-attention"`` in the paper; any other works, too.
+        iterations: of a routing that iterates.
+        decoder: ``"fc"``, ``"conv"`` or ``"none"``; the published count is without, the published training with
+            ``"fc"``.
+
+    Example:
+        >>> import torchcaps
+        >>> model = torchcaps.create_model("efficient-capsnet")
+        >>> sum(p.numel() for p in model.parameters())
+        161824
+    """
+
+    CHANNELS = (32, 64, 64, 128)
+    KERNELS = (5, 3, 3, 3)
+    STRIDES = (1, 1, 1, 2)
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int] = (1, 28, 28),
+        num_classes: int = 10,
+        primary_dim: int = 8,
+        capsule_dim: int = 16,
+        routing: str | Mapping[str, Any] | Routing = "self-attention",
+        iterations: int = 3,
+        decoder: str = "none",
+        decoder_hidden: Sequence[int] = (512, 1024),
+    ) -> None:
+        super().__init__()
+        self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self.settings["routing"] = routing_config(routing)
+        self.image_shape = check_image_shape(image_shape, num_classes)
+        self.num_classes, self.primary_dim = num_classes, primary_dim
+        width = self.CHANNELS[-1]
+        if primary_dim < 1 or width % primary_dim:
+            raise ValueError(f"primary_dim must divide the {width} channels of the last convolution, got {primary_dim}")
+        before, H, W = self.image_shape
+        layers: list[nn.Module] = []
+        for channels, kernel, stride in zip(self.CHANNELS, self.KERNELS, self.STRIDES, strict=True):
+            layers += [nn.Conv2d(before, channels, kernel, stride), nn.ReLU(), nn.BatchNorm2d(channels)]
+            before, H, W = channels, (H - kernel) // stride + 1, (W - kernel) // stride + 1
+        if min(H, W) < 1:
+            raise ValueError(f"pictures of {image_shape[1]}×{image_shape[2]} are too small; use at least 11×11")
+        self.features = nn.Sequential(*layers)
+        # Each channel is summed up over all positions by weights of its own: what is left is one number a channel.
+        self.depthwise = nn.Conv2d(width, width, (H, W), groups=width)
+        self.classes = CapsuleLinear(
+            width // primary_dim, num_classes, primary_dim, capsule_dim, routing, iterations, bias=False
+        )
+        self.decoder = make_decoder(decoder, num_classes, capsule_dim, self.image_shape, decoder_hidden)
+        self._start()
+
+    def reset_parameters(self) -> None:
+        """Draw new start values."""
+        for layer in (*self.features, self.depthwise, self.classes, self.decoder):
+            if hasattr(layer, "reset_parameters"):
+                layer.reset_parameters()
+        self._start()
+
+    def _start(self) -> None:
+        """He's start values, as the authors use: they keep the size of what flows through ReLUs."""
+        for layer in (*self.features, self.depthwise):
+            if isinstance(layer, nn.Conv2d):
+                init.kaiming_normal_(layer.weight)
+                init.zeros_(layer.bias)  # type: ignore[arg-type]
+        init.normal_(self.classes.weight, std=(2 / self.primary_dim) ** 0.5)
+
+    def forward(self, images: Tensor, return_trace: bool = False) -> CapsNetOutput:
+        lower = self.lower_capsules(images)
+        out = self.classes.traced(lower) if return_trace else self.classes(lower, full=True)
+        return CapsNetOutput(out.capsules, out.activations, out.trace)
+
+    def lower_capsules(self, images: Tensor) -> Tensor:
+        """Primary capsules ``[B, I, P]``; each sees the whole picture."""
+        self.check_images(images)
+        channels = self.depthwise(self.features(images))
+        return ops.squash(rearrange(channels, "b (i p) 1 1 -> b i p", p=self.primary_dim), kind="exponential")

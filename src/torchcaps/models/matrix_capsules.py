@@ -1,0 +1,100 @@
+"""The network of "Matrix Capsules with EM Routing" (Hinton, Sabour, Frosst 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from torchcaps.models.base import check_image_shape
+from torchcaps.models.capsule_model import CapsuleModel, make_decoder
+from torchcaps.models.output import CapsNetOutput
+from torchcaps.models.registry import register_model
+from torchcaps.nn import CapsuleLoss, ConvCapsules, PictureConv2d, PrimaryPoses, Routing, SpreadLoss
+from torchcaps.nn.routing import routing_config
+from torchcaps.nn.routing.calling import hidden_routing
+
+__all__ = ["MatrixCapsules"]
+
+
+@register_model("matrix-capsules")
+class MatrixCapsules(CapsuleModel):
+    """Convolution A → primary capsules B → convolutional capsules C and D → class capsules, all 4×4 poses.
+
+    Args:
+        image_shape: channels, height and width of the pictures.
+        num_classes: J; one class capsule each.
+        A: channels of the 5×5 convolution of stride 2.
+        B: types of primary capsules, made by a 1×1 convolution.
+        C, D: types of the convolutional capsules, 3×3 of stride 2 and 3×3 of stride 1.
+        pose_size: m; a capsule is an m×m matrix.
+        routing: of the three capsule layers, ``"em"`` in the paper; any other works, too.
+        iterations: of the routing; densities in 16 dimensions are sharp, so that the assignment is nearly hard after
+            one E step, and further iterations leave less to learn from.
+        margin: of the spread loss.
+        coordinate_addition: tell the class capsules where their children are.
+        decoder: ``"fc"``, ``"conv"`` or, as in the paper, ``"none"``.
+
+    Example:
+        >>> import torch, torchcaps
+        >>> model = torchcaps.create_model("matrix-capsules", A=64, B=8, C=16, D=16)
+        >>> out = model(torch.rand(2, 1, 28, 28))
+        >>> out.capsules.shape, out.lengths.shape
+        (torch.Size([2, 10, 16]), torch.Size([2, 10]))
+    """
+
+    def __init__(
+        self,
+        image_shape: tuple[int, int, int] = (1, 28, 28),
+        num_classes: int = 10,
+        A: int = 64,
+        B: int = 8,
+        C: int = 16,
+        D: int = 16,
+        pose_size: int = 4,
+        routing: str | Mapping[str, Any] | Routing = "em",
+        iterations: int = 2,
+        margin: float = 0.9,
+        coordinate_addition: bool = True,
+        decoder: str = "none",
+    ) -> None:
+        super().__init__()
+        self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        routing = self.settings["routing"] = routing_config(routing)  # each layer builds its own, of its own size
+        self.image_shape = check_image_shape(image_shape, num_classes)
+        self.num_classes, self.margin = num_classes, margin
+        if min(self.image_shape[1:]) < 17:
+            raise ValueError(
+                f"pictures of {self.image_shape[1]}×{self.image_shape[2]} are too small for three layers of capsules; "
+                "use at least 17×17"
+            )
+        pose = pose_size**2
+        how: dict[str, Any] = dict(pose="matrix", iterations=iterations)
+        hidden = hidden_routing(routing)
+        self.conv = PictureConv2d(self.image_shape[0], A, 5, stride=2)
+        self.primary = PrimaryPoses(A, B, pose)
+        self.first = ConvCapsules(B, C, pose, pose, 3, stride=2, routing=hidden, **how)
+        self.second = ConvCapsules(C, D, pose, pose, 3, routing=hidden, **how)
+        self.classes = ConvCapsules(
+            D, num_classes, pose, pose, None, routing=routing, coordinate_addition=coordinate_addition, **how
+        )
+        self.decoder = make_decoder(decoder, num_classes, pose, self.image_shape)
+
+    def reset_parameters(self) -> None:
+        """Draw new start values."""
+        for layer in (self.conv, self.primary, self.first, self.second, self.classes, self.decoder):
+            if layer is not None:
+                layer.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, images: Tensor, return_trace: bool = False) -> CapsNetOutput:
+        self.check_images(images)
+        x = self.primary(self.conv(images).relu())
+        for layer in (self.first, self.second):
+            x = layer(x.capsules, x.activations)
+        out = self.classes(x.capsules, x.activations, return_trace)
+        return CapsNetOutput(out.capsules, out.activations, out.trace)
+
+    def make_loss(self) -> CapsuleLoss:
+        """The spread loss of the paper."""
+        return SpreadLoss(self.margin)

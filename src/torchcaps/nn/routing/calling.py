@@ -1,0 +1,68 @@
+"""Between a layer and its routing: from what the user gave to an object, and from a call to its output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from torchcaps import ops
+from torchcaps.nn.routing.base import LayerSizes, RoutingAlgorithm
+from torchcaps.nn.routing.registry import create_routing
+from torchcaps.ops import RoutingOutput
+from torchcaps.ops.routing.options import RoutingOptions
+
+__all__ = ["hidden_routing", "route", "routing_for_layer"]
+
+
+def routing_for_layer(
+    routing: str | Mapping[str, Any] | Callable[..., Any], sizes: LayerSizes, options: RoutingOptions
+) -> Callable[..., Any]:
+    """The routing that a layer calls: built from a name or a name with settings, or the object or function itself."""
+    if isinstance(routing, str | Mapping):
+        return create_routing(routing, sizes, vars(options))
+    if not callable(routing):
+        raise TypeError(
+            f"routing must be a name, a name with settings, a routing object or a function on votes, got {routing!r}"
+        )
+    return routing
+
+
+def hidden_routing(routing: Any) -> Any:
+    """The same routing for a layer below others, without parameters that only a last layer's activations need."""
+    settings = dict(routing) if isinstance(routing, Mapping) else {"name": routing}
+    return {"presence": False, **settings} if settings.get("name") == "inverted-attention" else routing
+
+
+def route(
+    routing: Callable[..., Any],
+    votes: Tensor,
+    lower: Tensor,
+    activations: Tensor | None,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    return_trace: bool,
+) -> RoutingOutput:
+    """Call a routing object with what it asks for, or a user's function with what it must know.
+
+    Shape:
+        votes: ``[B, I, J, D]``. lower: ``[B, I, P]``. activations, mask: ``[B, I]``. bias: ``[J, D]``.
+    """
+    if isinstance(routing, RoutingAlgorithm):
+        if routing.uses_activations and activations is None:
+            activations = ops.capsule_lengths(lower)
+        return routing(
+            votes,
+            activations=activations if routing.uses_activations else None,
+            mask=mask,
+            bias=bias if routing.takes_bias else None,
+            lower=lower if routing.uses_lower else None,
+            return_trace=return_trace,
+        )
+    keywords: dict[str, Any] = {"bias": bias, "mask": mask, "return_trace": return_trace or None}
+    result = routing(votes, **{name: value for name, value in keywords.items() if value is not None})
+    if isinstance(result, RoutingOutput):
+        return result
+    capsules, trace = result if return_trace else (result, None)
+    return RoutingOutput(capsules, ops.capsule_lengths(capsules), trace)

@@ -1,0 +1,67 @@
+"""Self-routing: every child decides by a learned gate, without looking at the others."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from torchcaps.ops.routing.family.common import Recorder, prepare, without_autocast
+from torchcaps.ops.routing.output import RoutingOutput
+
+__all__ = ["gate_logits", "self_routing"]
+
+
+@without_autocast
+def self_routing(
+    votes: Tensor,
+    gates: Tensor,
+    activations: Tensor | None = None,
+    mask: Tensor | None = None,
+    return_trace: bool = False,
+) -> RoutingOutput:
+    r"""Route by gates that depend on the child alone; there is no iteration.
+
+    .. math:: c_{ij} = \mathrm{softmax}_j(g_{ij}),\quad
+              a_j = \frac{\sum_i c_{ij} a_i}{\sum_i a_i},\quad
+              v_j = \frac{\sum_i c_{ij} a_i \hat u_{j|i}}{\sum_i c_{ij} a_i}
+
+    "Self-Routing Capsule Networks" (Hahn, Pyeon, Kim 2019). :func:`gate_logits` makes the g from the lower
+    capsules. The capsule is a mean and not squashed; its presence is the activation, and these sum to 1.
+
+    Shape:
+        votes: ``[B, I, J, D]``. gates: ``[B, I, J]``. activations: ``[B, I]``. mask: ``[B, I]`` or ``[I]``.
+        Returns capsules ``[B, J, D]`` and activations ``[B, J]``.
+
+    Example:
+        >>> import torch
+        >>> from torchcaps import ops
+        >>> out = ops.self_routing(torch.randn(2, 7, 3, 4), torch.randn(2, 7, 3))
+        >>> out.activations.sum(dim=1).allclose(torch.ones(2))
+        True
+    """
+    ready = prepare(votes, mask, activations=activations)
+    if gates.shape != votes.shape[:3]:
+        raise ValueError(f"gates must be [B, I, J] = {list(votes.shape[:3])}, got {list(gates.shape)}")
+    logits = gates.to(ready.votes.dtype)
+    if ready.mask is not None:
+        logits = logits.masked_fill(~ready.mask.unsqueeze(2), 0)
+    coefficients = logits.softmax(dim=2)
+    weights = coefficients * ready.activations.unsqueeze(2)
+    shares = weights.sum(dim=1)  # [B, J]
+    tiny = torch.finfo(shares.dtype).tiny
+    capsules = torch.einsum("bij,bijd->bjd", weights / shares.clamp(min=tiny).unsqueeze(1), ready.votes)
+    present = shares / ready.activations.sum(dim=1, keepdim=True).clamp(min=tiny)
+    recorder = Recorder(return_trace, ready.mask)
+    recorder.add(logits, coefficients, capsules, present)
+    return RoutingOutput(capsules.to(votes.dtype), present, recorder.trace())
+
+
+@without_autocast
+def gate_logits(u: Tensor, weight: Tensor) -> Tensor:
+    """Gates g_ij = ⟨w_ij, u_i⟩, in at least float32: a softmax follows.
+
+    Shape:
+        u: ``[B, I, P]``. weight: ``[I, J, P]``, or ``[J, P]`` shared by all lower capsules. Returns ``[B, I, J]``.
+    """
+    dtype = torch.promote_types(torch.promote_types(u.dtype, weight.dtype), torch.float32)
+    return torch.einsum("bip,ijp->bij" if weight.ndim == 3 else "bip,jp->bij", u.to(dtype), weight.to(dtype))

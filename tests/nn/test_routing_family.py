@@ -1,0 +1,237 @@
+"""Every routing by name: sound, in layers and models, saved and loaded, stable."""
+
+import json
+
+import pytest
+import torch
+
+import torchcaps
+from torchcaps import nn, ops
+from torchcaps.nn.routing import registry
+from torchcaps.testing import check_routing
+
+ROUTINGS = torchcaps.list_routings()
+EXPECTED = {
+    "attention",
+    "average",
+    "dynamic",
+    "em",
+    "fixed-point",
+    "inverted-attention",
+    "k-means",
+    "leaky",
+    "max-min",
+    "normalized",
+    "self-attention",
+    "self-routing",
+    "vb",
+}
+SIZES = nn.LayerSizes(7, 3, 4, 5)
+
+
+def test_the_family_is_complete():
+    assert set(ROUTINGS) == EXPECTED
+    assert torchcaps.list_routings("k*") == ["k-means"]
+
+
+@pytest.mark.parametrize("name", ROUTINGS)
+def test_every_routing_is_sound(name):
+    report = check_routing(nn.create_routing(name, SIZES))
+    assert report.passed, str(report)
+    checked = {finding.name for finding in report.findings if not finding.skipped}
+    assert checked >= {
+        "shape",
+        "batch_independence",
+        "child_permutation",
+        "zero_votes",
+        "full_gradient",
+        "masked_children",
+        "trace_agrees",
+    }
+
+
+def test_settings_change_what_applies():
+    inner = check_routing(nn.KMeansRouting(distance="inner"))
+    assert inner.passed, str(inner)
+    skipped = {finding.name for finding in inner.findings if finding.skipped}
+    assert skipped == {"leaky_coefficients", "agrees_with_procedure_1"}
+    assert {f.name for f in check_routing(nn.DynamicRouting()).findings if f.skipped} == {"leaky_coefficients"}
+    assert check_routing(nn.DynamicRouting(leaky=True)).passed
+
+
+@pytest.mark.parametrize("name", ROUTINGS)
+@pytest.mark.parametrize("shared", [False, True], ids=["full", "shared"])
+def test_layer_with_every_routing(name, shared):
+    layer = nn.CapsuleLinear(None if shared else 7, 3, 4, 5, routing=name, iterations=2)
+    u = torch.randn(2, 7, 4, requires_grad=True)
+    out = layer(u, full=True)
+    assert out.capsules.shape == (2, 3, 5)
+    assert ((out.activations >= 0) & (out.activations <= 1)).all()
+    torch.testing.assert_close(layer(u), out.capsules)
+    (out.capsules.square().sum() + out.activations.sum()).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
+    capsules, trace = layer.trace(u)
+    torch.testing.assert_close(capsules, out.capsules)
+    assert trace.iterations == (2 if name not in ("average", "self-attention", "self-routing") else 1)
+    algorithm = nn.create_routing(name, SIZES)
+    if algorithm.normalizes != "nothing":
+        total = trace.coefficients.sum(dim=3 if algorithm.normalizes == "parents" else 2)
+        torch.testing.assert_close(total, torch.ones_like(total))
+    assert name in repr(layer) or name in ("dynamic", "leaky")
+
+
+@pytest.mark.parametrize("name", ROUTINGS)
+def test_layer_with_a_mask(name):
+    """What a masked lower capsule holds, even NaN, reaches neither the result nor the weights."""
+    layer = nn.CapsuleLinear(None, 3, 4, 5, routing=name)
+    u = torch.randn(2, 7, 4)
+    spoiled = u.clone()
+    spoiled[:, 5:] = float("nan")
+    mask = torch.arange(7) < 5
+    out = layer(spoiled, mask, full=True)
+    expected = layer(u[:, :5], full=True)
+    torch.testing.assert_close(out.capsules, expected.capsules)
+    torch.testing.assert_close(out.activations, expected.activations)
+    out.capsules.square().sum().backward()
+    assert layer.weight.grad.isfinite().all()
+
+
+def test_given_activations_weight_the_children():
+    layer = nn.CapsuleLinear(None, 3, 4, 5, routing="em")
+    u = torch.randn(2, 7, 4)
+    absent = torch.ones(2, 7)
+    absent[:, 4:] = 0
+    expected = layer(u[:, :4], activations=torch.ones(2, 4))
+    torch.testing.assert_close(layer(u, activations=absent), expected)
+    lengths = ops.capsule_lengths(u)
+    torch.testing.assert_close(layer(u), layer(u, activations=lengths))
+
+
+def test_a_name_with_settings_or_an_object_is_the_same():
+    u = torch.randn(2, 7, 4)
+    by_dict = nn.CapsuleLinear(7, 3, 4, 5, routing={"name": "k-means", "temperature": 3.0, "iterations": 4})
+    by_object = nn.CapsuleLinear(7, 3, 4, 5, routing=nn.KMeansRouting(4, temperature=3.0), iterations=2)
+    by_object.load_state_dict(by_dict.state_dict())
+    torch.testing.assert_close(by_dict(u), by_object(u))
+    leaky = nn.CapsuleLinear(7, 3, 4, 5, routing="leaky")
+    same = nn.CapsuleLinear(7, 3, 4, 5, leaky=True)
+    same.load_state_dict(leaky.state_dict())
+    assert torch.equal(leaky(u), same(u))
+    assert leaky.routing == "dynamic"  # the fused op
+    assert nn.CapsuleLinear(7, 3, 4, 5, routing={"name": "dynamic", "iterations": 5}).options.iterations == 5
+    assert nn.CapsuleLinear(7, 3, 4, 5, routing="em").bias is None
+
+
+def test_wrong_names_and_settings_say_what_there_is():
+    with pytest.raises(ValueError, match=r"unknown routing 'magic'; choose from 'attention', 'average', 'dynamic'"):
+        nn.create_routing("magic", SIZES)
+    with pytest.raises(TypeError, match="'em' has no setting 'iteration'; did you mean 'iterations'"):
+        nn.create_routing({"name": "em", "iteration": 2}, SIZES)
+    with pytest.raises(TypeError, match="'average' has no setting 'out_capsules'; it takes squash"):
+        nn.create_routing({"name": "average", "out_capsules": 2}, SIZES)
+    with pytest.raises(ValueError, match="needs its name"):
+        nn.create_routing({"iterations": 2}, SIZES)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        nn.create_routing({"name": "em", "iterations": 0}, SIZES)
+    with pytest.raises(ValueError, match="unknown squash 'flat'"):
+        nn.AverageRouting("flat")
+    with pytest.raises(ValueError, match="lower < upper"):
+        nn.MaxMinRouting(lower=1.0)
+    with pytest.raises(ValueError, match="variance_floor must be above 0"):
+        nn.EMRouting(3, variance_floor=0.0)
+    with pytest.raises(ValueError, match="unknown distance"):
+        nn.KMeansRouting(distance="far")
+    with pytest.raises(ValueError, match="prior_scatter must be above 0"):
+        nn.VBRouting(3, prior_scatter=-1.0)
+    with pytest.raises(ValueError, match="pass lower="):
+        nn.SelfRouting(7, 3, 4)(torch.randn(2, 7, 3, 5))
+    with pytest.raises(TypeError, match="a name, a name with settings, a routing object or a function"):
+        nn.CapsuleLinear(7, 3, 4, 5, routing=3)
+
+
+def test_a_routing_of_your_own(monkeypatch):
+    monkeypatch.setattr(registry, "_ROUTINGS", dict(registry._ROUTINGS))
+
+    @torchcaps.register_routing("halves")
+    class Halves(nn.RoutingAlgorithm):
+        not_applicable = {"coefficients": "the bias of a half", "one_iteration_averages": "there are none"}  # noqa: RUF012
+
+        def forward(self, votes, *, mask=None, return_trace=False, **_unused):
+            out = ops.average_routing(votes / 2, mask=mask, return_trace=return_trace)
+            return out
+
+    assert "halves" in torchcaps.list_routings()
+    assert check_routing(Halves()).passed
+    assert (
+        torchcaps.create_model("capsnet", conv_channels=4, primary_types=1, routing="halves").settings["routing"]
+        == "halves"
+    )
+    with pytest.raises(ValueError, match="exists already"):
+        torchcaps.register_routing("halves")(Halves)
+
+
+@pytest.mark.parametrize("name", ROUTINGS)
+def test_a_network_with_every_routing_is_saved_and_loaded(name, tmp_path):
+    small = dict(image_shape=(1, 20, 20), num_classes=3, conv_channels=4, primary_types=2, decoder_hidden=(8,))
+    settings = {"name": name} if name in ("self-routing",) else {"name": name, **_one_setting(name)}
+    model = torchcaps.create_model("capsnet", routing=settings, **small)
+    images = torch.rand(2, 1, 20, 20)
+    labels = torch.tensor([0, 2])
+    out = model(images, return_trace=True)
+    assert out.trace.outputs.shape[1:] == (2, 3, 16)
+    model.make_loss()(out.lengths, labels, model.reconstruct(out.capsules, labels), images).total.backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    model.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["routing"] == settings
+    again = torchcaps.from_pretrained(tmp_path)
+    assert torch.equal(again(images).lengths, model(images).lengths)
+    assert torch.equal(again(images).lengths, out.lengths) or name in ("dynamic", "leaky")  # another order of sums
+
+
+def _one_setting(name):
+    return {"squash": "half"} if name in ("average", "self-attention") else {"iterations": 2}
+
+
+def test_an_object_is_saved_by_its_name_and_settings(tmp_path):
+    routing = nn.EMRouting(3, iterations=2, inverse_temperature=0.1)
+    small = dict(image_shape=(1, 20, 20), num_classes=3, conv_channels=4, primary_types=2, decoder="none")
+    model = torchcaps.create_model("capsnet", routing=routing, **small)
+    model.save_pretrained(tmp_path)
+    again = torchcaps.from_pretrained(tmp_path)
+    assert again.classes.routing.settings == routing.settings
+    images = torch.rand(2, 1, 20, 20)
+    assert torch.equal(again(images).lengths, model(images).lengths)
+
+
+def train(name: str, dtype: torch.dtype, steps: int) -> torch.Tensor:
+    """Classify fixed noise with a small layer; returns the losses."""
+    torch.manual_seed(0)
+    layer = nn.CapsuleLinear(6, 3, 4, 4, routing=name)
+    u, labels = torch.randn(8, 6, 4), torch.arange(8) % 3
+    optimizer = torch.optim.Adam(layer.parameters(), lr=1e-3, fused=True)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+            out = layer(u, full=True)
+        loss = ops.margin_loss(out.activations, labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    assert all(p.isfinite().all() for p in layer.parameters())
+    return torch.stack(losses)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("name", ROUTINGS)
+def test_training_is_stable(name, dtype):
+    losses = train(name, dtype, 60)
+    assert losses.isfinite().all()
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("name", ROUTINGS)
+def test_no_nan_in_a_thousand_steps(name, dtype):
+    assert train(name, dtype, 1000).isfinite().all()

@@ -1,0 +1,36 @@
+"""The Python of docs/routing.md runs as it stands there, and the links of both routing pages lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import torchcaps
+from torchcaps.nn.routing import registry
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def test_snippets_run(monkeypatch, capsys):
+    monkeypatch.setattr(registry, "_ROUTINGS", dict(registry._ROUTINGS))
+    snippets = re.findall(r"```python\n(.*?)```", (DOCS / "routing.md").read_text(), flags=re.DOTALL)
+    assert len(snippets) == 5
+    names: dict[str, object] = {}
+    for snippet in snippets:  # each goes on where the one before ended
+        exec(compile(snippet, "docs/routing.md", "exec"), names)
+    assert names["report"].passed, str(names["report"])
+    assert "by_length" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["routing.md", "clustering.md"])
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text())
+    assert links
+    for link in links:
+        assert (DOCS / link).exists(), link
+
+
+def test_every_routing_is_in_the_manual():
+    text = (DOCS / "routing.md").read_text()
+    for name in torchcaps.list_routings():
+        assert f"| `{name}` |" in text
