@@ -29,6 +29,7 @@ COMMANDS = (
     "reconstruct",
     "tweak",
     "report",
+    "studio",
     "export",
     "models",
     "reproduce",

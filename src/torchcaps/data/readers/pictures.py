@@ -22,7 +22,7 @@ from torchcaps.data.contents import MAX_FILE_BYTES
 from torchcaps.data.optional import pillow_image
 from torchcaps.errors import DataError
 
-__all__ = ["PICTURE_SUFFIXES", "Decoded", "decode_pictures"]
+__all__ = ["PICTURE_SUFFIXES", "Decoded", "decode_pictures", "fit_inside", "flat_picture"]
 
 PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
 PILLOW_FORMATS = ("PNG", "JPEG", "TIFF", "BMP")
@@ -110,16 +110,20 @@ def _read_head(path: Path) -> _Head:
 
 def _decode(path: Path, height: int, width: int, grey: bool) -> NDArray[np.uint8]:
     with _opened(path) as picture:
-        upright = _eight_bit(_turned(picture))
-        if "A" in upright.getbands() or "transparency" in upright.info:
-            transparent = upright.convert("RGBA")
-            upright = pillow_image().new("RGBA", transparent.size, "white")
-            upright.alpha_composite(transparent)
-        flat = upright.convert("L" if grey else "RGB")
-        return _fitted(flat, height, width)
+        return fit_inside(flat_picture(picture, grey), height, width)
 
 
-def _fitted(picture: Any, height: int, width: int) -> NDArray[np.uint8]:
+def flat_picture(picture: Any, grey: bool) -> Any:
+    """An open picture of Pillow's upright, in 8 bits, over white where it is transparent, grey or in colour."""
+    upright = _eight_bit(_turned(picture))
+    if "A" in upright.getbands() or "transparency" in upright.info:
+        transparent = upright.convert("RGBA")
+        upright = pillow_image().new("RGBA", transparent.size, "white")
+        upright.alpha_composite(transparent)
+    return upright.convert("L" if grey else "RGB")
+
+
+def fit_inside(picture: Any, height: int, width: int) -> NDArray[np.uint8]:
     """Scale to fit inside, centre, repeat the border outwards: ``[C, height, width]``."""
     scale = min(height / picture.height, width / picture.width)
     inner = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))

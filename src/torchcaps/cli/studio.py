@@ -1,0 +1,129 @@
+"""``torchcaps studio``: look inside a capsule network in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from torchcaps.cli.shared import say, warn
+
+if TYPE_CHECKING:
+    from torchcaps.studio import Catalogue
+
+__all__ = ["register"]
+
+START = "start"
+
+Models = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="MODEL",
+        help="Run folders (also while they train), model folders, shipped names or hub names. Left out: the shipped "
+        "weights, else a small network that is trained once.",
+    ),
+]
+DataName = Annotated[
+    str | None, typer.Option("--data", metavar="NAME", help="Test pictures, as for `torchcaps evaluate`.")
+]
+Compare = Annotated[
+    bool,
+    typer.Option("--compare/--no-compare", help="Train a plain CNN once, where no model is one, to compare with."),
+]
+
+
+class _StartsByDefault(TyperGroup):
+    """``torchcaps studio runs/demo`` is ``torchcaps studio start runs/demo``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or args[0] not in self.commands:
+            args = [START, *args]
+        return super().parse_args(ctx, args)
+
+
+studio_app = typer.Typer(
+    cls=_StartsByDefault, help="Look inside capsule networks in the browser.", rich_markup_mode="markdown"
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(studio_app, name="studio")
+
+
+@studio_app.command(START)
+def start(
+    models: Models = None,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to answer at; any but a loopback address lets others in.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: 8765, or a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    data: DataName = None,
+    compare: Compare = True,
+) -> None:
+    """Open a page on which to draw, move capsule vectors, step through the routing, and see what happens.
+
+    It answers to this machine only, reads nothing but the models and data named here, and writes nothing.
+    `torchcaps studio export` writes a site of it that needs no Python.
+
+    **Examples**
+
+        torchcaps studio
+
+        torchcaps studio runs/demo
+
+        torchcaps studio runs/demo runs/cnn --port 9000 --no-browser --data mnist
+
+        torchcaps studio export site runs/demo
+    """
+    from torchcaps.studio.server import is_loopback, serve
+
+    catalogue = _catalogue(models or [], data, compare)
+    if not is_loopback(host):
+        warn(f"{host} is not a loopback address: everybody who can reach this machine can use the studio")
+    serve(catalogue, host, port, browser, say)
+
+
+@studio_app.command("export")
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the site.")],
+    models: Models = None,
+    examples: Annotated[int, typer.Option("--examples", min=2, max=1000, help="How many test pictures.")] = 20,
+    data: DataName = None,
+    compare: Compare = True,
+) -> None:
+    """Write the studio as files that any file server can show.
+
+    **Examples**
+
+        torchcaps studio export site
+
+        torchcaps studio export site runs/demo --examples 10
+    """
+    from torchcaps.studio.export import export_site
+
+    size = export_site(_catalogue(models or [], data, compare), folder, examples, say)
+    say(f"wrote {folder}: {size / 1e6:.1f} MB; show it with: python -m http.server --directory {folder}")
+
+
+def _catalogue(models: list[str], data: str | None, compare: bool) -> Catalogue:
+    try:
+        from torchcaps.studio.catalogue import Catalogue
+    except ImportError as error:
+        from torchcaps.errors import TorchcapsError
+
+        raise TorchcapsError('the studio needs more libraries; pip install "torchcaps[studio]"') from error
+    from torchcaps.studio.first_models import compared_cnn, demo_capsnet
+    from torchcaps.studio.network import pretrained_names
+
+    catalogue = Catalogue(models or pretrained_names() or [str(demo_capsnet(say))], data)
+    facts = catalogue.facts()
+    suits = facts[0].image_shape == [1, 28, 28] and facts[0].digits
+    if compare and suits and all(model.kind != "cnn" for model in facts):
+        shipped = [name for name in pretrained_names() if "cnn" in name]
+        catalogue.add(shipped[0] if shipped else str(compared_cnn(say)))
+    for remark in catalogue.remarks:
+        warn(remark)
+    return catalogue

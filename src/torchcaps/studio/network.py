@@ -1,0 +1,135 @@
+"""One network that the studio shows, and what there is to know about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+import torchcaps
+from torchcaps import ops
+from torchcaps.data.augment.photometric import Standardize
+from torchcaps.eval.pictures import class_names, things_in_a_picture
+from torchcaps.eval.recipe_facts import PAIRS, recipe_facts
+from torchcaps.eval.runs import Run, load_model, open_run
+from torchcaps.models import CapsNet, Model
+from torchcaps.nn import ReconstructionDecoder
+from torchcaps.studio.refusal import RefusalError
+from torchcaps.studio.schemas import DecoderFacts, PrimaryFacts
+
+__all__ = ["Network", "load_network", "open_named", "pretrained_names"]
+
+DIGITS = tuple("0123456789")
+
+
+@dataclass(frozen=True)
+class Network:
+    """A loaded model. ``path`` is what a person writes in Python to load the same."""
+
+    path: str
+    shipped: bool
+    run: Run
+    model: Model
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        return class_names(self.run, self.model)
+
+    @property
+    def is_capsnet(self) -> bool:
+        return isinstance(self.model, CapsNet)
+
+    @property
+    def capsnet(self) -> CapsNet:
+        """The model, if it has capsules; else a refusal."""
+        if not isinstance(self.model, CapsNet):
+            raise RefusalError(f"{self.model.architecture} has no capsules; ask for a capsule network", 404)
+        return self.model
+
+    @property
+    def drawing(self) -> CapsNet:
+        """The model, if it draws what its capsules hold; else a refusal."""
+        if self.capsnet.decoder is None:
+            raise RefusalError("this network has no decoder, so there is nothing to draw with", 404)
+        return self.capsnet
+
+    @property
+    def decoder(self) -> ReconstructionDecoder:
+        """The fully connected decoder; a refusal for a network without one."""
+        decoder = self.capsnet.decoder
+        if not isinstance(decoder, ReconstructionDecoder):
+            raise RefusalError("this network has no fully connected decoder; POST capsules to …/decode instead", 404)
+        return decoder
+
+    @cached_property
+    def multi(self) -> int:
+        """How many things a picture shows."""
+        return 2 if self.shipped and PAIRS in self.path else things_in_a_picture(self.run)
+
+    @cached_property
+    def digits(self) -> bool:
+        """Whether it reads handwritten digits, so that drawings are centred and scaled as MNIST is."""
+        C, H, W = self.model.image_shape
+        choice = recipe_facts(self.run).data
+        published = choice is None or ":" not in choice.source
+        return published and C == 1 and H == W and 28 <= H <= 48 and self.classes == DIGITS
+
+    @cached_property
+    def standardize(self) -> Standardize | None:
+        """What the recipe does to the pixels, also of a picture that is only looked at."""
+        augment = recipe_facts(self.run).augment
+        found = [step for step in (augment.steps if augment else ()) if isinstance(step, Standardize)]
+        return found[0] if found else None
+
+    def primary_facts(self) -> PrimaryFacts | None:
+        if not isinstance(self.model, CapsNet):
+            return None
+        rows, columns, types = self.model.primary_grid
+        return PrimaryFacts(rows=rows, columns=columns, types=types, dim=self.model.primary.dim)
+
+    def decoder_facts(self) -> DecoderFacts | None:
+        decoder = self.model.decoder if isinstance(self.model, CapsNet) else None
+        if decoder is None:
+            return None
+        if not isinstance(decoder, ReconstructionDecoder):
+            return DecoderFacts(kind="convolutional", sizes=[])
+        weights: list[Tensor] = [layer.weight for layer in decoder.layers]  # type: ignore[misc]
+        return DecoderFacts(kind="fully-connected", sizes=[weights[0].shape[1], *(len(weight) for weight in weights)])
+
+    def lower_capsules(self, images: Tensor) -> Tensor:
+        """Primary capsules ``[B, I, P]`` of pictures ``[B, C, H, W]`` in 0…1."""
+        return self.capsnet.lower_capsules(self.prepared(images))
+
+    def prepared(self, images: Tensor) -> Tensor:
+        """What the network is trained on, of pictures in 0…1."""
+        return images if self.standardize is None else self.standardize.evaluate(images)
+
+    def votes(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Votes ``[B, I, J, D]`` and lower capsules ``[B, I, P]``."""
+        lower = self.lower_capsules(images)
+        return ops.votes(lower, self.capsnet.classes.weight), lower
+
+
+def pretrained_names() -> tuple[str, ...]:
+    """Names of the weights that come with torchcaps."""
+    found = getattr(torchcaps, "list_pretrained", None)
+    return tuple(found()) if callable(found) else ()
+
+
+def open_named(path: str) -> tuple[Run, bool]:
+    """What a name or a folder stands for, and whether it is one of the shipped weights."""
+    if path in pretrained_names():
+        return Run(Path(path), path), True
+    return open_run(path), False
+
+
+def load_network(path: str, run: Run, shipped: bool) -> Network:
+    """Read the weights; every way in which they can be wrong is an error in words."""
+    model = torchcaps.from_pretrained(path) if shipped else load_model(run)
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    with torch.inference_mode():
+        return Network(path, shipped, run, model.eval())

@@ -1,0 +1,94 @@
+"""The plain facts that the studio tells as JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["CheckpointFacts", "Config", "DecoderFacts", "ExampleFacts", "ModelFacts", "PrimaryFacts", "Problem"]
+
+
+ImageShape = Annotated[list[int], Field(min_length=3, max_length=3, description="Channels, height, width.")]
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(frozen=True, protected_namespaces=())
+
+
+class Problem(_Facts):
+    """Why a request was not served: what was expected, what came, what to do."""
+
+    error: str
+
+
+class PrimaryFacts(_Facts):
+    """The grid of lower capsules, in the order of the votes: row, column, type."""
+
+    rows: int
+    columns: int
+    types: int
+    dim: int
+
+
+class DecoderFacts(_Facts):
+    """``sizes`` are the widths of the fully connected layers, input first; empty for another kind."""
+
+    kind: Literal["fully-connected", "convolutional"]
+    sizes: list[int]
+
+
+class CheckpointFacts(_Facts):
+    """A saved state of a run; ``id`` stands in place of the model's in every path."""
+
+    step: int
+    id: str
+
+
+class ModelFacts(_Facts):
+    """Everything that the page has to know of a network before it asks for numbers."""
+
+    id: str
+    name: str
+    kind: Literal["capsnet", "cnn"]
+    architecture: str
+    parameters: int
+    image_shape: ImageShape
+    classes: list[str]
+    routing: str | None
+    iterations: int | None
+    leaky: bool | None
+    bias: bool | None
+    capsule_dim: int | None
+    primary: PrimaryFacts | None
+    decoder: DecoderFacts | None
+    mask_input: int | None
+    source: Literal["shipped", "run", "folder"]
+    checkpoints: list[CheckpointFacts]
+    trained_on: str | None
+    test_error: float | None
+    digits: bool
+    multi: int
+    examples: str | None
+
+
+class ExampleFacts(_Facts):
+    """A set of test pictures; ``indices`` only where a filter was asked for."""
+
+    source: str
+    name: str
+    split: str
+    count: int
+    classes: list[str]
+    image_shape: ImageShape
+    sources: list[str]
+    indices: list[int] | None
+    searched: int
+
+
+class Config(_Facts):
+    """Read by the page first: whether a server answers, or files of an export."""
+
+    static: bool
+    version: str
+    examples: list[int] | None

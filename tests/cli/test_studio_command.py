@@ -1,0 +1,118 @@
+"""``torchcaps studio``: its examples run, and what it does without a model."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import torchcaps
+from small_runs import shared_run
+from torchcaps.cli.app import main
+from torchcaps.studio import first_models
+
+
+@pytest.fixture
+def served(monkeypatch) -> list[dict[str, object]]:
+    """What the server would have been started with."""
+    calls: list[dict[str, object]] = []
+
+    def serve(catalogue, host, port, browser, say):
+        models = [(facts.id, facts.kind) for facts in catalogue.facts()]
+        calls.append({"models": models, "host": host, "port": port, "browser": browser})
+
+    monkeypatch.setattr("torchcaps.studio.server.serve", serve)
+    return calls
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch) -> Path:
+    """A working folder of its own, with quick trainings."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(first_models, "cache_folder", lambda: tmp_path / "cache" / "data")
+    quick = first_models.load_recipe
+    monkeypatch.setattr(
+        first_models,
+        "load_recipe",
+        lambda name, changes: quick(name, [*changes, "training.steps=2", "log.tensorboard=off"]),
+    )
+    return tmp_path
+
+
+def examples_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    assert main([*arguments, "--help"]) == 0
+    printed = capsys.readouterr().out.split("Examples")[1]
+    return [example.split() for example in re.findall(r"torchcaps (studio[^│\n]*)", printed)]
+
+
+def test_every_example_runs(home, tmp_path_factory, served, capsys):
+    runs = home / "runs"
+    runs.mkdir()
+    (runs / "demo").symlink_to(shared_run(tmp_path_factory.getbasetemp(), "small"))
+    torchcaps.create_model("small-cnn", channels=4, hidden=16).save_pretrained(runs / "cnn")
+    examples = examples_of(["studio"], capsys)
+    assert len(examples) == 4
+    for example in examples:
+        few = ["--examples", "2"] if "export" in example else []  # the last one counts
+        assert main([*example, *few]) == 0, example
+    assert [call["models"] for call in served] == [
+        [("demo-capsnet", "capsnet"), ("small-cnn", "cnn")],
+        [("demo", "capsnet"), ("small-cnn", "cnn")],
+        [("demo", "capsnet"), ("cnn", "cnn")],
+    ]
+    assert served[2]["port"] == 9000
+    assert served[2]["browser"] is False
+    assert (home / "site" / "data" / "models.json").is_file()
+    for example in examples_of(["studio", "export"], capsys):
+        assert main([*example, "--examples", "2"]) == 0, example
+    printed = capsys.readouterr().out
+    assert printed.count("is trained now, once") <= 2  # the second start finds what the first trained
+    assert "python -m http.server --directory site" in printed
+
+
+def test_a_model_is_trained_once_and_said_so(home, served, capsys):
+    assert main(["studio", "--no-browser"]) == 0
+    first = capsys.readouterr().out
+    assert first.count("is trained now, once") == 2
+    assert "cache/studio/demo-capsnet" in first.replace("\n", "")
+    assert main(["studio", "--no-browser"]) == 0
+    assert "is trained now" not in capsys.readouterr().out
+    assert served[0] == served[1]
+
+
+def test_a_training_that_was_cut_short_is_begun_again(home, served, capsys):
+    (home / "cache" / "studio" / "demo-capsnet").mkdir(parents=True)
+    (home / "cache" / "studio" / "demo-capsnet" / "recipe.toml").write_text("")
+    assert main(["studio", "--no-compare"]) == 0
+    assert served[0]["models"] == [("demo-capsnet", "capsnet")]
+
+
+def test_shipped_weights_come_first_where_there_are_some(home, served, monkeypatch):
+    model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2)
+    monkeypatch.setattr(torchcaps, "list_pretrained", lambda: ["capsnet-mnist"], raising=False)
+    monkeypatch.setattr(torchcaps, "from_pretrained", lambda name: model, raising=False)
+    assert main(["studio", "--no-compare"]) == 0
+    assert served[0]["models"] == [("capsnet-mnist", "capsnet")]
+
+
+def test_another_address_is_warned_about(home, served, capsys, tmp_path_factory):
+    run = str(shared_run(tmp_path_factory.getbasetemp(), "small"))
+    assert main(["studio", run, "--no-compare", "--host", "0.0.0.0"]) == 0
+    assert "everybody who can reach this machine" in " ".join(capsys.readouterr().err.split())
+    assert main(["studio", run, "--no-compare"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("arguments", [["studio", "nowhere"], ["studio", "export", "site", "nowhere"]])
+def test_an_unknown_model_is_an_error_in_words(home, arguments, capsys):
+    assert main(arguments) == 1
+    assert "there is no folder nowhere" in capsys.readouterr().err
+
+
+def test_data_that_does_not_fit_is_remarked(home, served, capsys):
+    torchcaps.create_model("small-cnn", image_shape=(3, 32, 32), num_classes=4, channels=4, hidden=8).save_pretrained(
+        "colour"
+    )
+    assert main(["studio", "colour"]) == 0
+    assert "no test pictures for colour" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""Test pictures: by index, by class, the mistakes of a model, at random."""
+
+from __future__ import annotations
+
+import json
+
+import torch
+
+import torchcaps
+from torchcaps.data import sample_digits
+from torchcaps.eval import load_model
+from torchcaps.studio import Catalogue
+from torchcaps.studio.tensors import unpack_tensors
+
+
+def metadata(content: bytes) -> dict[str, str]:
+    length = int.from_bytes(content[:8], "little")
+    return json.loads(content[8 : 8 + length])["__metadata__"]
+
+
+def test_a_set_and_its_pictures(client):
+    facts = client.get("/api/examples").json()
+    assert (facts["source"], facts["count"], facts["image_shape"]) == ("mnist-sample", 500, [1, 28, 28])
+    assert facts["indices"] is None
+    test = sample_digits("test")
+    answer = client.get("/api/examples/17")
+    assert torch.equal(unpack_tensors(answer.content)["image"], test.images[17])
+    label = str(int(test.labels[17]))
+    assert metadata(answer.content) == {"index": "17", "label": label, "class": label, "labels": f"[{label}]"}
+
+
+def test_filters(client, small_run):
+    labels = sample_digits("test").labels
+    threes = (labels == 3).nonzero()[:, 0].tolist()
+    assert client.get("/api/examples?label=3").json()["indices"] == threes
+    chosen = client.get("/api/examples?label=3&random=5").json()["indices"]
+    assert len(set(chosen)) == 5
+    assert set(chosen) <= set(threes)
+    with torch.no_grad():
+        named = load_model(small_run)(sample_digits("test").images.float() / 255).lengths.argmax(1)
+    wrong = (named != labels).nonzero()[:, 0].tolist()
+    assert client.get("/api/examples?only_mistakes_of=small").json()["indices"] == wrong
+    of_class = client.get("/api/examples?only_mistakes_of=small&label=3").json()
+    assert of_class["indices"] == [index for index in wrong if labels[index] == 3]
+    assert of_class["searched"] == 500
+
+
+def test_pairs_have_two_labels_and_a_set_of_their_own(client):
+    source = client.get("/api/models").json()[3]["examples"]
+    assert source in client.get("/api/examples").json()["sources"]
+    facts = client.get(f"/api/examples?source={source}").json()
+    assert (facts["image_shape"], facts["count"]) == ([1, 36, 36], 2000)
+    answer = client.get(f"/api/examples/5?source={source}").content
+    assert len(json.loads(metadata(answer)["labels"])) == 2
+    refused = client.get("/api/examples?source=mnist-sample&only_mistakes_of=pairs")
+    assert refused.status_code == 400
+
+
+def test_shipped_weights_for_pairs_get_pairs(monkeypatch, pairs_run):
+    """They come without a recipe; their name says what they learned from."""
+    model = load_model(pairs_run)
+    monkeypatch.setattr(torchcaps, "list_pretrained", lambda: ["capsnet-multimnist"], raising=False)
+    monkeypatch.setattr(torchcaps, "from_pretrained", lambda name: model, raising=False)
+    catalogue = Catalogue(["capsnet-multimnist"])
+    (facts,) = catalogue.facts()
+    assert (facts.source, facts.multi) == ("shipped", 2)
+    assert catalogue.examples().image_shape == (1, 36, 36)
+    assert len(catalogue.examples().labels(0)) == 2

@@ -1,0 +1,90 @@
+"""The site of files: complete, readable by the safetensors library, and equal to what the server says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from torchcaps import ops
+from torchcaps.errors import TorchcapsError
+from torchcaps.eval import load_model
+from torchcaps.studio import Catalogue, export_site
+
+
+@pytest.fixture(scope="module")
+def site(small_run, cnn_folder, colour_folder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("export") / "site"
+    lines: list[str] = []
+    size = export_site(Catalogue([small_run, cnn_folder, colour_folder]), folder, count=12, say=lines.append)
+    assert size == sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    assert any("left out colour" in line for line in lines)
+    return folder
+
+
+def test_facts(site):
+    assert (site / "index.html").is_file()
+    config = json.loads((site / "config.json").read_text())
+    assert config["static"] is True
+    assert len(config["examples"]) == 12
+    models = json.loads((site / "data" / "models.json").read_text())
+    assert [model["id"] for model in models] == ["small", "cnn"]
+    assert models[0]["checkpoints"] == []
+    assert models[0]["test_error"] is not None
+    examples = json.loads((site / "data" / "examples.json").read_text())
+    assert examples["indices"] == config["examples"]
+    assert sorted(label for labels in examples["labels"] for label in labels) == sorted([*range(10), 0, 1])
+
+
+def test_numbers_of_each_example(site, small_run):
+    model = load_model(small_run)
+    index = json.loads((site / "config.json").read_text())["examples"][3]
+    image = load_file(site / f"data/examples/{index}.safetensors")["image"].float()[None] / 255
+    home = site / "data" / "models" / "small" / "examples" / str(index)
+    with torch.no_grad():
+        out = model(image)
+    torch.testing.assert_close(load_file(home / "forward.safetensors")["lengths"], out.lengths, rtol=1e-5, atol=1e-6)
+    votes = load_file(home / "votes.safetensors")
+    routed = ops.dynamic_routing(votes["votes"].float()[None], 3, votes["bias"])
+    torch.testing.assert_close(routed, out.capsules, rtol=0, atol=2e-3)  # votes in half precision
+    assert load_file(home / "affine-shear.safetensors")["lengths"].shape == (41, 10)
+    assert (site / "data/models/cnn/examples" / str(index) / "affine-rotate.safetensors").is_file()
+
+
+def test_the_encoder_can_be_run_from_its_file(site, small_run):
+    """What a page must do to read a drawing without a server."""
+    model = load_model(small_run)
+    weights = {name: value.float() for name, value in load_file(site / "data/models/small/encoder.safetensors").items()}
+    image = torch.rand(1, 1, 28, 28)
+    x = torch.nn.functional.conv2d(image, weights["conv.weight"], weights["conv.bias"]).relu()
+    maps = torch.nn.functional.conv2d(x, weights["primary.weight"], None, stride=2) / 4  # 1 / types, in the metadata
+    maps = maps + weights["primary.bias"][:, None, None]
+    lower = ops.squash(maps[0].unflatten(0, (4, 8)).permute(2, 3, 0, 1).reshape(1, -1, 8))
+    capsules = ops.capsule_linear(lower, weights["classes.weight"], 3, weights["classes.bias"])
+    with torch.no_grad():
+        torch.testing.assert_close(ops.capsule_lengths(capsules), model(image).lengths, rtol=0, atol=5e-3)
+
+
+def test_overlaps_and_programs(site):
+    overlaps = json.loads((site / "data/overlaps.json").read_text())
+    assert len(overlaps) == 5
+    first = overlaps[0]["id"]
+    assert load_file(site / f"data/overlaps/{first}.safetensors")["image"].shape == (1, 28, 28)
+    assert (site / f"data/models/small/overlaps/{first}/votes.safetensors").is_file()
+    programs = json.loads((site / "data/models/small/python.json").read_text())
+    assert set(programs) == {"look", "dimensions", "routing", "overlap", "affine"}
+    names: dict[str, object] = {}
+    text = (
+        programs["affine"].replace("__INDEX__", "4").replace("__TRANSFORM__", "'rotate'").replace("__VALUE__", "30.0")
+    )
+    exec(compile(text, "snippet", "exec"), names)
+    assert names["out"].lengths.shape == (1, 10)
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path, small_run):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(TorchcapsError, match="other files"):
+        export_site(Catalogue([small_run]), tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]

@@ -1,0 +1,90 @@
+"""People's own pictures, made into what the network takes."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from torchcaps.data import sample_digits
+from torchcaps.studio.tensors import unpack_tensors
+from torchcaps.studio.uploads import centre_digit
+
+
+def upload(client, picture: Image.Image, kind: str = "PNG", model: str = "small", invert: str = "auto"):
+    file = io.BytesIO()
+    picture.save(file, kind, **({"quality": 95} if kind in ("JPEG", "WEBP") else {}))
+    answer = client.post(
+        f"/api/upload?model={model}&invert={invert}",
+        content=file.getvalue(),
+        headers={"content-type": f"image/{kind.lower()}"},
+    )
+    assert answer.status_code == 200, answer.text
+    return unpack_tensors(answer.content)["image"], b'"inverted":"true"' in answer.content
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "BMP", "GIF"])
+def test_ink_on_paper_is_inverted_centred_and_scaled(client, kind):
+    paper = np.full((300, 200), 235, dtype=np.uint8)
+    paper[40:240, 60:80] = 20  # a one, upper left of the middle
+    image, inverted = upload(client, Image.fromarray(paper), kind)
+    assert inverted
+    assert image.shape == (1, 28, 28)
+    ink = (image[0] > 0.5).nonzero()
+    assert (ink.amax(0) - ink.amin(0) + 1).tolist() == [20, 2]
+    mass = image[0, :, :, None] * torch.stack(torch.meshgrid(torch.arange(28.0), torch.arange(28.0), indexing="ij"), -1)
+    middle = mass.sum((0, 1)) / image.sum()
+    assert (middle - 13.5).abs().max() <= 0.6
+    assert image[0, :3].max() < 0.05
+
+
+def test_a_digit_of_mnist_stays_as_it_is(client):
+    digit = sample_digits("test").images[4]
+    image, inverted = upload(client, Image.fromarray(digit[0].numpy()))
+    assert not inverted
+    assert torch.equal((image * 255).round().byte(), digit)
+    assert upload(client, Image.fromarray(digit[0].numpy()), invert="yes")[1]
+
+
+def test_a_digit_on_a_larger_canvas(client):
+    digit = sample_digits("test").images[4]
+    image, _ = upload(client, Image.fromarray(digit[0].numpy()), model="pairs")
+    assert image.shape == (1, 36, 36)
+    assert torch.equal((image[:, 4:32, 4:32] * 255).round().byte(), digit)
+
+
+def test_an_enlarged_digit_comes_back_nearly_the_same():
+    """MNIST's rule applied to a digit of MNIST, eight times as large, is nearly the digit itself."""
+    digit = sample_digits("test").images[11, 0].numpy()
+    large = np.asarray(Image.fromarray(digit).resize((224, 224), Image.Resampling.BICUBIC))
+    again = centre_digit(large)
+    # a shift by one pixel and a blur are allowed, another shape is not
+    shifted = [np.roll(again, (y, x), (0, 1)) for y in (-1, 0, 1) for x in (-1, 0, 1)]
+    overlap = max(float(np.corrcoef(one.ravel(), digit.ravel())[0, 1]) for one in shifted)
+    assert overlap > 0.9
+
+
+def test_colour_pictures_fit_inside(client):
+    pixels = np.zeros((40, 48, 3), dtype=np.uint8)
+    pixels[..., 0] = 255
+    image, inverted = upload(client, Image.fromarray(pixels), model="colour")
+    assert not inverted
+    assert image.shape == (3, 20, 24)
+    assert image.mean((1, 2)).tolist() == [1, 0, 0]
+
+
+def test_an_empty_sheet_is_black(client):
+    image, inverted = upload(client, Image.new("L", (64, 64), 255))
+    assert inverted
+    assert image.max() == 0
+
+
+def test_transparent_and_large_pictures(client):
+    picture = Image.new("RGBA", (1500, 1000), (0, 0, 0, 0))
+    picture.paste((0, 0, 0, 255), (700, 300, 800, 700))
+    image, inverted = upload(client, picture)
+    assert inverted
+    assert image.max() > 0.9
