@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format typecheck bench clean
+.PHONY: help setup demo test studio lint format typecheck bench bench-studio clean
 
 help:            ## Show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## ?/  make \1\t/' | expand -t 20
@@ -25,6 +25,9 @@ setup: $(READY)  ## Create .venv with the pinned environment
 demo: setup      ## Train a small capsule network on a CPU in about a minute and look into it
 	@$(BIN)/torchcaps demo
 
+studio: setup    ## Look inside capsule networks in the browser
+	@$(BIN)/torchcaps studio
+
 test: setup lint typecheck  ## Lint, type check and run the whole test suite
 	@$(BIN)/python -m pytest -n 2
 
@@ -39,6 +42,10 @@ typecheck: setup ## Check types
 
 bench: setup     ## Measure speed on this machine, as ratios in one run
 	@$(BIN)/python -m benchmarks
+
+bench-studio: setup ## Measure the studio: its page in a browser, its server under load
+	@$(BIN)/python -m benchmarks.studio_page
+	@$(BIN)/python -m benchmarks.studio --clients 50 --seconds 60
 
 clean:           ## Remove the environment and caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis out
