@@ -1,6 +1,7 @@
 # Every target sets up what it needs; a second run is fast.
 PYTHON ?= python3
 VENV   := .venv
+NODE   := studio-web/node_modules
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
@@ -8,7 +9,7 @@ READY  := $(VENV)/.ready
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test studio lint format typecheck bench bench-studio clean
+.PHONY: help setup demo test studio page browser lint format typecheck bench bench-studio clean
 
 help:            ## Show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## ?/  make \1\t/' | expand -t 20
@@ -28,8 +29,21 @@ demo: setup      ## Train a small capsule network on a CPU in about a minute and
 studio: setup    ## Look inside capsule networks in the browser
 	@$(BIN)/torchcaps studio
 
-test: setup lint typecheck  ## Lint, type check and run the whole test suite
+test: setup lint typecheck browser  ## Lint, type check and run the whole test suite
 	@$(BIN)/python -m pytest -n 2
+
+# The tests of the studio's page need a browser and Node.js; where they cannot be had, those tests say so and are skipped.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && echo "Installing chromium ..." && apt-get update -qq >/dev/null 2>&1 \
+	  && apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1; } || true
+	@command -v npm >/dev/null && $(MAKE) --no-print-directory $(NODE) || true
+
+$(NODE): studio-web/package-lock.json
+	@cd studio-web && npm ci --silent --no-audit --no-fund && touch node_modules
+
+page: $(NODE)    ## Build the studio's page from its TypeScript
+	@cd studio-web && npm run check && npm test && npm run build
 
 lint: setup      ## Check style
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -48,4 +62,4 @@ bench-studio: setup ## Measure the studio: its page in a browser, its server und
 	@$(BIN)/python -m benchmarks.studio --clients 50 --seconds 60
 
 clean:           ## Remove the environment and caches
-	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis out
+	@rm -rf $(VENV) $(NODE) .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -18,6 +18,7 @@ BENCHMARKS = {
     "data": "MultiMNIST, loader and augmentation, on the CPU or a GPU",
     "routing_gpu": "votes and routing alone on a GPU: textbook, eager, compiled, fused",
     "step_gpu": "the whole training step on a GPU, and what makes its convolutions fast",
+    "studio_page": "the studio's page in a browser: slider, stroke, first paint, bundle",
     "studio": "the studio with 50 clients at once, or with --faults 10000 under attack",
     "train_gpu": "training by a recipe on a GPU, with the loader and the test error",
 }

@@ -1,0 +1,103 @@
+/** What a server, or an exported folder, tells about models and examples. */
+
+import type { Decoder } from '../maths/decoder';
+import type { Votes } from '../maths/routing';
+import type { Picture, Shape } from '../picture/picture';
+import type { Transform } from '../state/fields';
+
+export interface Model {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: 'capsnet' | 'cnn';
+  readonly architecture: string;
+  readonly parameters?: number;
+  readonly image_shape: Shape;
+  readonly classes: readonly string[];
+  readonly routing: string | null;
+  readonly iterations: number | null;
+  readonly leaky: boolean | null;
+  readonly capsule_dim: number | null;
+  readonly primary: { readonly rows: number; readonly columns: number; readonly types: number; readonly dim: number } | null;
+  readonly decoder: { readonly kind: 'fully-connected' | 'convolutional'; readonly sizes: readonly number[] } | null;
+  readonly source: 'shipped' | 'run' | 'folder';
+  readonly checkpoints: readonly { readonly step: number; readonly id: string }[];
+  readonly test_error: number | null;
+  readonly digits: boolean;
+  readonly multi: number;
+  /** Name of its set of test images. */
+  readonly examples: string | null;
+}
+
+export interface Examples {
+  /** Id of the set. */
+  readonly source: string;
+  readonly count: number;
+  readonly classes: readonly string[];
+  readonly image_shape: Shape;
+  readonly name: string;
+  readonly indices: readonly number[] | null;
+  /** Of each of the indices, in an export. */
+  readonly labels?: readonly (readonly number[])[];
+}
+
+export interface Example {
+  readonly pixels: Uint8Array;
+  readonly shape: Shape;
+  readonly labels: readonly number[];
+}
+
+/** Answer of a capsule network. */
+export interface Answer {
+  readonly lengths: Float32Array; // [J]
+  readonly capsules: Float32Array; // [J, D]
+}
+
+export interface VotesAnswer {
+  readonly votes: Votes;
+  readonly primaryLengths: Float32Array; // [I]
+}
+
+/** A routing that the server ran. */
+export interface TraceAnswer {
+  readonly coefficients: Float32Array[]; // R of [I, J]
+  readonly outputs: Float32Array[]; // R of [J, D]
+}
+
+export interface Statistics {
+  readonly mean: Float32Array; // [J, D]
+  readonly std: Float32Array; // [J, D]
+}
+
+export interface AffineAnswer {
+  readonly values: Float32Array; // [N]
+  readonly lengths: Float32Array; // [N, J]
+  readonly images: Uint8Array; // [N, C, H, W]
+}
+
+export interface ExampleFilter {
+  readonly source: string | null;
+  readonly label: number; // −1: any
+  readonly mistakesOf: string | null;
+}
+
+/** Where the answers come from. */
+export interface Backend {
+  /** True where a server answers, false for an exported folder. */
+  readonly live: boolean;
+  readonly version: string;
+  models(): Promise<Model[]>;
+  examples(filter: ExampleFilter): Promise<Examples>;
+  example(index: number, source: string | null): Promise<Example>;
+  answer(model: Model, id: string, picture: Picture): Promise<Answer>;
+  /** Probabilities [J] of a plain network, or null where an export does not hold them. */
+  probabilities(model: Model, picture: Picture): Promise<Float32Array | null>;
+  decoder(model: Model, id: string): Promise<Decoder | null>;
+  /** Draw capsules [N, D] of one class, where the page cannot do it itself: [N, C, H, W]. */
+  decode(model: Model, id: string, capsules: Float32Array, classIndex: number): Promise<Float32Array>;
+  votes(model: Model, id: string, picture: Picture): Promise<VotesAnswer>;
+  trace(model: Model, id: string, picture: Picture, iterations: number): Promise<TraceAnswer>;
+  statistics(model: Model, id: string): Promise<Statistics>;
+  affine(model: Model, id: string, picture: Picture, kind: Transform): Promise<AffineAnswer | null>;
+  upload(model: Model, file: Blob, invert: 'auto' | 'yes' | 'no'): Promise<{ pixels: Uint8Array; inverted: boolean }>;
+  python(model: Model, id: string, query: URLSearchParams, picture: Picture): Promise<string>;
+}

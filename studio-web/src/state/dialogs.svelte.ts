@@ -1,0 +1,2 @@
+/** Which dialog is open. */
+export const dialogs = $state({ code: false, keys: false, equations: false });

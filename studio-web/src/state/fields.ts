@@ -1,0 +1,97 @@
+/** Everything a person can set, flat, with the value it starts from; only what differs stands in the address. */
+
+export const SCREENS = ['look', 'dimensions', 'routing', 'overlap', 'affine', 'guide'] as const;
+export const INPUTS = ['test', 'draw', 'overlay', 'upload'] as const;
+export const TRANSFORMS = ['rotate', 'shift-x', 'shift-y', 'scale', 'shear'] as const;
+export const GROUPS = ['type', 'position', 'top'] as const;
+
+export type Screen = (typeof SCREENS)[number];
+export type InputMode = (typeof INPUTS)[number];
+export type Transform = (typeof TRANSFORMS)[number];
+export type Group = (typeof GROUPS)[number];
+
+export const START = {
+  screen: 'look' as Screen,
+  model: '',
+  rival: '',
+  input: 'test' as InputMode,
+  index: 98,
+  label: -1,
+  mistakes: false,
+  strokes: '',
+  centre: true,
+  first: 44,
+  second: 286,
+  firstX: -4,
+  firstY: 0,
+  secondX: 4,
+  secondY: 0,
+  upload: '',
+  invert: 'auto' as 'auto' | 'yes' | 'no',
+  capsule: -1, // the longest one
+  moves: [] as number[],
+  range: 'quarter' as 'quarter' | 'sigma',
+  keepLength: false,
+  rounds: 0, // as many as the model has
+  iteration: 0, // the last one
+  group: 'position' as Group,
+  strongest: 24,
+  byHand: false,
+  handStep: 0,
+  handVotes: [] as number[],
+  other: -1,
+  transform: 'rotate' as Transform,
+  at: 20,
+  card: -1,
+};
+
+export type Fields = typeof START;
+
+const CHOICES: Partial<Record<keyof Fields, readonly string[]>> = {
+  screen: SCREENS,
+  input: INPUTS,
+  transform: TRANSFORMS,
+  group: GROUPS,
+  range: ['quarter', 'sigma'],
+  invert: ['auto', 'yes', 'no'],
+};
+
+/** The part of the address after `#`. */
+export function toAddress(fields: Fields): string {
+  const parts: string[] = [];
+  for (const key of Object.keys(START) as (keyof Fields)[]) {
+    const text = written(fields[key]);
+    if (text !== written(START[key])) parts.push(`${key}=${encodeURIComponent(text).replaceAll('%2C', ',').replaceAll('%40', '@')}`);
+  }
+  return parts.join('&');
+}
+
+/** Read an address; what is missing or makes no sense keeps its start value. */
+export function fromAddress(address: string): Fields {
+  const given = new URLSearchParams(address.replace(/^#/, '').replaceAll('+', '%2B'));
+  const fields = structuredClone(START) as Record<string, unknown>;
+  for (const key of Object.keys(START) as (keyof Fields)[]) {
+    const text = given.get(key);
+    const value = text === null ? undefined : parsed(START[key], text);
+    const choices = CHOICES[key];
+    if (value === undefined || (choices && !choices.includes(value as string))) continue;
+    fields[key] = value;
+  }
+  return fields as Fields;
+}
+
+function written(value: string | number | boolean | number[]): string {
+  if (Array.isArray(value)) return value.some((item) => item !== 0) ? value.map((item) => +item.toFixed(4)).join(',') : '';
+  return typeof value === 'boolean' ? (value ? '1' : '0') : String(value);
+}
+
+function parsed(start: unknown, text: string): unknown {
+  if (typeof start === 'boolean') return text === '1';
+  if (typeof start === 'string') return text;
+  if (Array.isArray(start)) {
+    const list = text === '' ? [] : text.split(',').map(Number);
+    return list.every(Number.isFinite) ? list : undefined;
+  }
+  const number = Number(text);
+  return text !== '' && Number.isFinite(number) ? number : undefined;
+}

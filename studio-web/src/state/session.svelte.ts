@@ -1,0 +1,235 @@
+/** The running session: models, the present picture and what the networks say of it. */
+
+import { untrack } from 'svelte';
+
+import { exportedBackend } from '../data/exported';
+import { getJson } from '../data/fetching';
+import { Latest } from '../data/latest';
+import { liveBackend } from '../data/live';
+import type { Answer, Backend, Examples, Model, Statistics } from '../data/types';
+import type { Decoder } from '../maths/decoder';
+import type { Picture } from '../picture/picture';
+import { makePicture, overlaySource, sourceKey } from './source';
+import { studio } from './studio.svelte';
+
+const TRAINING_LOOK = 5000; // milliseconds between looks at a run
+
+interface Config {
+  static: boolean;
+  version: string;
+}
+
+class Session {
+  backend = $state.raw<Backend | null>(null);
+  models = $state.raw<Model[]>([]);
+  examples = $state.raw<Examples | null>(null);
+  /** Test images that the filter lets through; null: all. */
+  chosen = $state.raw<readonly number[] | null>(null);
+  /** Single things to lay over each other. */
+  digits = $state.raw<Examples | null>(null);
+  private lastPicture = $state.raw<Picture | null>(null);
+  private lastAnswer = $state.raw<Answer | null>(null);
+  private lastRivalAnswer = $state.raw<Float32Array | null>(null);
+  decoder = $state.raw<Decoder | null>(null);
+  statistics = $state.raw<Statistics | null>(null);
+  error = $state('');
+  spoken = $state('');
+
+  /** The capsule network in use. */
+  model = $derived.by((): Model | null => {
+    const networks = this.models.filter((model) => model.kind === 'capsnet');
+    const holds = (model: Model): boolean =>
+      model.id === studio.model || model.checkpoints.some((checkpoint) => checkpoint.id === studio.model);
+    return networks.find(holds) ?? networks[0] ?? null;
+  });
+  /** Its id in the server's paths: a checkpoint's where one is chosen. */
+  id = $derived.by((): string => {
+    if (!this.model) return '';
+    const known = this.model.checkpoints.some((checkpoint) => checkpoint.id === studio.model);
+    return known ? studio.model : this.model.id;
+  });
+  /** Plain networks for the same pictures. */
+  rivals = $derived(
+    this.models.filter(
+      (model) =>
+        model.kind === 'cnn' &&
+        model.image_shape.join() === this.model?.image_shape.join() &&
+        model.classes.length === this.model?.classes.length,
+    ),
+  );
+  rival = $derived(this.rivals.find((model) => model.id === studio.rival) ?? this.rivals[0] ?? null);
+
+  // What came for another model is not shown, where it would not fit this one.
+  picture = $derived(this.lastPicture?.shape.join() === this.model?.image_shape.join() ? this.lastPicture : null);
+  answer = $derived(
+    this.lastAnswer?.lengths.length === this.model?.classes.length &&
+      this.lastAnswer?.capsules.length === (this.model?.classes.length ?? 0) * (this.model?.capsule_dim ?? 0)
+      ? this.lastAnswer
+      : null,
+  );
+  rivalAnswer = $derived(this.lastRivalAnswer?.length === this.model?.classes.length ? this.lastRivalAnswer : null);
+
+  order = $derived.by((): number[] => {
+    const lengths = this.answer?.lengths;
+    return lengths ? [...lengths.keys()].sort((a, b) => lengths[b] - lengths[a]) : [];
+  });
+  /** Nothing is drawn or uploaded yet. */
+  blank = $derived(this.picture?.pixels.every((pixel) => pixel === 0) ?? true);
+  winner = $derived(this.order[0] ?? 0);
+  second = $derived(this.order[1] ?? 0);
+  /** The two longest: the first digit of an overlay is orange wherever it is found, the other blue. */
+  pair = $derived.by((): readonly [orange: number, blue: number] => {
+    const labels = this.picture?.labels ?? [];
+    const turned = labels.length === 2 && (labels[0] === this.second || labels[1] === this.winner);
+    return turned && labels[0] !== this.winner ? [this.second, this.winner] : [this.winner, this.second];
+  });
+  /** The class capsule that the screens look at. */
+  capsule = $derived(
+    studio.capsule >= 0 && studio.capsule < (this.model?.classes.length ?? 0) ? studio.capsule : this.winner,
+  );
+  vector = $derived.by((): Float32Array | null => {
+    const D = this.model?.capsule_dim;
+    return this.answer && D ? this.answer.capsules.slice(this.capsule * D, (this.capsule + 1) * D) : null;
+  });
+
+  private readonly pictures = new Latest(
+    async (_key: string) => makePicture($state.snapshot(studio), this.model!, this.backend!),
+    (picture) => {
+      this.lastPicture = picture;
+      this.error = '';
+    },
+    (error) => (this.error = error.message),
+  );
+  private readonly answers = new Latest(
+    async ({ picture, id, model }: { picture: Picture; id: string; model: Model }) =>
+      this.backend!.answer(model, id, picture),
+    (answer, { picture }) => {
+      this.lastAnswer = answer;
+      this.askRival(picture, this.rival);
+      this.error = '';
+    },
+    (error) => (this.error = error.message),
+  );
+  private readonly rivalAnswers = new Latest(
+    async ({ picture, model }: { picture: Picture; model: Model }) => this.backend!.probabilities(model, picture),
+    (answer) => (this.lastRivalAnswer = answer),
+    (error) => (this.error = error.message),
+  );
+
+  className(index: number): string {
+    return this.model?.classes[index] ?? String(index);
+  }
+
+  async start(): Promise<void> {
+    try {
+      const config = await getJson<Config>('config.json');
+      const backend = config.static ? exportedBackend(config.version) : liveBackend(config.version);
+      const [models, examples] = await Promise.all([backend.models(), backend.examples({ source: null, label: -1, mistakesOf: null })]);
+      this.backend = backend;
+      this.examples = examples;
+      this.chosen = examples.indices;
+      this.models = models;
+      if (!this.model) this.error = 'No capsule network is loaded. Start the studio with a checkpoint or a shipped name.';
+      if (examples.indices?.length) startFromExported(examples.indices);
+    } catch (error) {
+      this.error = (error as Error).message;
+    }
+  }
+
+  /** Effects that keep the answers in step with what is set; called inside a component. */
+  follow(): void {
+    $effect(() => {
+      if (this.model && this.backend && this.indicesFit(this.model)) this.pictures.ask(sourceKey(studio, this.model));
+    });
+    $effect(() => {
+      const [picture, id, model] = [this.picture, this.id, this.model];
+      if (picture && model) this.answers.ask({ picture, id, model });
+    });
+    $effect(() => {
+      const rival = this.rival;
+      untrack(() => this.askRival(this.picture, rival));
+    });
+    $effect(() => this.watchTraining(this.model));
+    $effect(() => this.loadParts(this.model, this.id));
+    $effect(() => this.filterExamples(this.model?.examples ?? null, studio.label, studio.mistakes ? this.id : null));
+    $effect(() => this.countDigits(this.model));
+  }
+
+  /** Another model may have fewer test images; a picture is asked for when its index exists. */
+  private indicesFit(model: Model): boolean {
+    const within = (index: number, examples: Examples | null, source: string | null): boolean =>
+      examples !== null && (source === null || examples.source === source) && index < examples.count;
+    if (studio.input === 'test') return within(studio.index, this.examples, model.examples);
+    if (studio.input !== 'overlay') return true;
+    return [studio.first, studio.second].every((index) => within(index, this.digits, overlaySource(model)));
+  }
+
+  /** A run may still be training: new checkpoints appear by themselves. */
+  private watchTraining(model: Model | null): (() => void) | void {
+    if (model?.source !== 'run' || !this.backend?.live) return;
+    const timer = setInterval(async () => {
+      if (document.hidden) return;
+      const models = await this.backend!.models().catch(() => this.models); // the next look may find the server again
+      if (JSON.stringify(models) !== JSON.stringify(this.models)) this.models = models;
+    }, TRAINING_LOOK);
+    return () => clearInterval(timer);
+  }
+
+  /** After the capsule network has answered: the two would only slow each other down. */
+  private askRival(picture: Picture | null, model: Model | null): void {
+    if (picture && model && picture.shape.join() === model.image_shape.join()) this.rivalAnswers.ask({ picture, model });
+    else this.lastRivalAnswer = null;
+  }
+
+  private loadParts(model: Model | null, id: string): void {
+    this.decoder = null;
+    this.statistics = null;
+    if (!model || !this.backend) return;
+    const fail = (error: Error): void => void (this.error = error.message);
+    this.backend.decoder(model, id).then((decoder) => id === this.id && (this.decoder = decoder), fail);
+  }
+
+  private countDigits(model: Model | null): void {
+    if (!model || !this.backend) return;
+    this.backend.examples({ source: overlaySource(model), label: -1, mistakesOf: null }).then(
+      (examples) => {
+        this.digits = examples;
+        if (studio.first >= examples.count) studio.first = 0;
+        if (studio.second >= examples.count) studio.second = 1;
+      },
+      (error: Error) => (this.error = error.message),
+    );
+  }
+
+  /** Computed by the server over all test images, so only when a screen asks. */
+  loadStatistics(): void {
+    const [model, id] = [this.model, this.id];
+    if (!model || !this.backend) return;
+    this.backend.statistics(model, id).then(
+      (statistics) => id === this.id && (this.statistics = statistics),
+      (error: Error) => (this.error = error.message),
+    );
+  }
+
+  private filterExamples(source: string | null, label: number, mistakesOf: string | null): void {
+    if (!this.backend) return;
+    this.backend.examples({ source, label, mistakesOf }).then(
+      (examples) => {
+        this.examples = examples;
+        this.chosen = examples.indices;
+        if (studio.index >= examples.count) studio.index = 0;
+      },
+      (error: Error) => (this.error = error.message),
+    );
+  }
+}
+
+/** An export holds a few examples only: begin with those. */
+function startFromExported(indices: readonly number[]): void {
+  const nearest = (index: number, n: number): number => (indices.includes(index) ? index : indices[n % indices.length]);
+  studio.index = nearest(studio.index, 0);
+  studio.first = nearest(studio.first, 1);
+  studio.second = nearest(studio.second, 2);
+}
+
+export const session = new Session();

@@ -1,0 +1,71 @@
+/** From the chosen input to one picture. */
+
+import type { Backend, Model } from '../data/types';
+import { centred, scaled } from '../picture/centre';
+import { paintPacked, SIDE } from '../picture/drawing';
+import { added, placed, spread, toBytes, type Picture, type Shape } from '../picture/picture';
+import type { Fields } from './fields';
+import { unpackBytes } from './pack';
+
+/** What the picture depends on; equal texts give equal pictures. */
+export function sourceKey(fields: Fields, model: Model): string {
+  const size = model.image_shape.join('×');
+  switch (fields.input) {
+    case 'test':
+      return `test ${size} ${model.examples} ${fields.index}`;
+    case 'draw':
+      return `draw ${size} ${fields.centre} ${fields.strokes}`;
+    case 'overlay':
+      return ['overlay', size, fields.first, fields.second, fields.firstX, fields.firstY, fields.secondX, fields.secondY].join(' ');
+    case 'upload':
+      return `upload ${size} ${fields.upload}`;
+  }
+}
+
+export async function makePicture(fields: Fields, model: Model, backend: Backend): Promise<Picture> {
+  const shape = model.image_shape;
+  switch (fields.input) {
+    case 'test': {
+      const example = await backend.example(fields.index, model.examples);
+      const same = example.shape.join() === shape.join();
+      const pixels = same ? example.pixels : placed(example.pixels, example.shape, shape);
+      return { pixels, shape, labels: example.labels, example: same ? fields.index : null };
+    }
+    case 'draw':
+      return { pixels: drawnPixels(fields.strokes, fields.centre, shape), shape, labels: [], example: null };
+    case 'overlay': {
+      const { first, second, labels } = await overlayParts(fields, model, backend);
+      return { pixels: added(first, second), shape, labels, example: null };
+    }
+    case 'upload': {
+      const pixels = unpackBytes(fields.upload);
+      const size = shape[0] * shape[1] * shape[2];
+      return { pixels: pixels.length === size ? pixels : new Uint8Array(size), shape, labels: [], example: null };
+    }
+  }
+}
+
+export function drawnPixels(strokes: string, centre: boolean, shape: Shape): Uint8Array {
+  const ink = paintPacked(strokes);
+  const fit = centre ? centred : scaled;
+  return spread(toBytes(fit(ink, SIDE, shape[1], shape[2])), shape[0]);
+}
+
+/** Single digits to lay over each other: a network for pairs has pairs as test images. */
+export function overlaySource(model: Model): string | null {
+  return model.multi > 1 ? 'mnist-sample' : model.examples;
+}
+
+export async function overlayParts(
+  fields: Fields, model: Model, backend: Backend,
+): Promise<{ first: Uint8Array; second: Uint8Array; labels: number[] }> {
+  const { first: a, second: b, firstX, firstY, secondX, secondY } = fields;
+  const source = overlaySource(model);
+  const [first, second] = await Promise.all([backend.example(a, source), backend.example(b, source)]);
+  const shape = model.image_shape;
+  return {
+    first: placed(first.pixels, first.shape, shape, firstX, firstY),
+    second: placed(second.pixels, second.shape, shape, secondX, secondY),
+    labels: [...first.labels, ...second.labels],
+  };
+}

@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import { Latest } from '../src/data/latest';
+import { fromAddress, START, toAddress, type Fields } from '../src/state/fields';
+import { groupLinks, heat, placeOf } from '../src/state/groups';
+import { handState, handVotes, LAST_STEP } from '../src/state/hand';
+import { moved } from '../src/state/moved';
+import { packBytes, unpackBytes } from '../src/state/pack';
+
+describe('address', () => {
+  it('is empty at the start', () => expect(toAddress(structuredClone(START))).toBe(''));
+  it('brings everything back', () => {
+    const fields: Fields = {
+      ...structuredClone(START), screen: 'dimensions', model: 'run-1@500', input: 'overlay', firstX: -7, keepLength: true, moves: [0, 0.25, -0.1],
+    };
+    expect(fromAddress(`#${toAddress(fields)}`)).toEqual(fields);
+  });
+  it('keeps the start value where an address makes no sense', () => {
+    expect(fromAddress('#screen=nowhere&index=many&moves=a,b&unknown=1&input=draw')).toEqual({ ...START, input: 'draw' });
+  });
+});
+
+describe('packed bytes', () => {
+  it('come back', () => {
+    const bytes = Uint8Array.from({ length: 784 }, (_, n) => (n % 100 < 60 ? 0 : n % 256));
+    expect(unpackBytes(packBytes(bytes))).toEqual(bytes);
+    expect(packBytes(new Uint8Array(784)).length).toBeLessThan(20);
+  });
+  it('of a cut address are nothing', () => expect(unpackBytes('%%%')).toEqual(new Uint8Array(0)));
+});
+
+describe('moved capsule', () => {
+  const vector = Float32Array.of(0.6, 0, 0.8);
+  it('moves one dimension', () => expect(moved(vector, [0, 0.5], false)[1]).toBeCloseTo(0.5));
+  it('keeps its length when asked', () => expect(Math.hypot(...moved(vector, [0, 0.5], true))).toBeCloseTo(1));
+});
+
+describe('groups of links', () => {
+  const grid = { rows: 2, columns: 3, types: 4 };
+  const [I, J] = [24, 2];
+  const lengths = Float32Array.from({ length: I }, (_, i) => (i + 1) / I);
+  const coefficients = Float32Array.from({ length: I * J }, (_, n) => (n % J === 0 ? 0.25 : 0.75));
+
+  it('know their place', () => expect(placeOf(17, grid)).toEqual({ row: 1, column: 1, type: 1 }));
+  it.each([['type', 4], ['position', 6], ['top', 5]] as const)('%s: shares sum to 1', (group, count) => {
+    const groups = groupLinks(coefficients, lengths, J, grid, group, 5, 0);
+    expect(groups.length).toBe(count);
+    for (const { shares } of groups) expect(shares[0] + shares[1]).toBeCloseTo(1);
+  });
+  it('top takes the strongest', () => {
+    expect(groupLinks(coefficients, lengths, J, grid, 'top', 2, 1).map((group) => group.members[0])).toEqual([23, 22]);
+  });
+  it('a large grid comes in at most 64 blocks', () => {
+    const large = { rows: 14, columns: 14, types: 1 };
+    const groups = groupLinks(new Float32Array(196 * J).fill(0.5), new Float32Array(196).fill(1), J, large, 'position', 5, 0);
+    expect(groups.length).toBe(49);
+  });
+  it('heat is length × coefficient × length', () => {
+    const map = heat(coefficients, lengths, 0.5, J, 1, grid);
+    expect(map[0]).toBeCloseTo((0.75 * 0.5 * (1 + 2 + 3 + 4)) / I);
+  });
+});
+
+describe('routing by hand', () => {
+  it('starts equal and ends with each child at its parent', () => {
+    const votes = handVotes([]);
+    expect([...handState(votes, 1).coefficients]).toEqual(Array(10).fill(0.5));
+    const { coefficients, iteration, phase } = handState(votes, LAST_STEP);
+    expect([iteration, phase]).toEqual([3, 'agreement']);
+    for (const child of [0, 1, 2]) expect(coefficients[2 * child]).toBeGreaterThan(0.6);
+    for (const child of [3, 4]) expect(coefficients[2 * child]).toBeLessThan(0.4);
+  });
+});
+
+describe('one request in flight', () => {
+  it('skips what is out of date', async () => {
+    const sent: number[] = [];
+    const got: number[] = [];
+    const release: (() => void)[] = [];
+    const latest = new Latest(
+      (query: number) => new Promise<number>((resolve) => { sent.push(query); release.push(() => resolve(query)); }),
+      (result) => got.push(result),
+      () => undefined,
+    );
+    [1, 2, 3].forEach((query) => latest.ask(query));
+    expect(sent).toEqual([1]);
+    release[0]();
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(sent).toEqual([1, 3]);
+    release[1]();
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(got).toEqual([1, 3]);
+  });
+});

@@ -1,0 +1,120 @@
+"""What every screen has: its state in the address, Python, a PNG, keys, spoken words, one request at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+import pytest
+
+from studio.browser.screens import numbers_in
+
+SCREENS = ("look", "dimensions", "routing", "overlap", "affine")
+
+
+@pytest.mark.parametrize("screen", ["look", "dimensions", "routing", "affine"])
+def test_the_snippet_runs_and_gives_the_same_numbers(screens, screen):
+    page = screens.go(f"screen={screen}&index=7&input=test&moves=0,0.1&at=30")
+    if screen == "affine":
+        page.wait_for_selector("#affine-own")
+    page.keyboard.press("p")
+    page.wait_for_function("() => document.querySelector('#python')?.textContent.includes('import')")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(page.locator("#python").inner_text(), {})  # what a person would paste
+    if screen == "affine":
+        shown = float(page.locator("#affine-own + span output").inner_text())
+    elif screen == "dimensions":
+        shown = float(page.locator("figcaption output").first.inner_text())
+    else:
+        shown = max(screens.lengths())
+    assert any(abs(number - shown) < 6e-3 for number in numbers_in(printed.getvalue()))  # the page rounds
+
+
+def test_a_drawing_is_in_the_address_and_in_the_snippet(open_screens, studio_address):
+    screens = open_screens(studio_address)
+    page = screens.go("input=draw")
+    screens.draw("7")
+    screens.wait_for_class("7")
+    page.wait_for_timeout(400)  # the address is written when the hand rests
+    lengths = screens.lengths()
+    other = open_screens(studio_address)
+    other.go(page.url.partition("#")[2])
+    other.wait_for_class("7")
+    assert other.lengths() == lengths
+    other.page.keyboard.press("p")
+    other.page.wait_for_function("() => document.querySelector('#python')?.textContent.includes('import')")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(other.page.locator("#python").inner_text(), {})
+    assert any(abs(number - max(lengths)) < 1e-3 for number in numbers_in(printed.getvalue()))
+
+
+def test_every_screen_as_png(screens):
+    from PIL import Image
+
+    page = screens.go()
+    for key, screen in enumerate(SCREENS, start=1):
+        page.keyboard.press(str(key))
+        page.wait_for_timeout(200)
+        with page.expect_download() as download:
+            page.keyboard.press("s")
+        assert download.value.suggested_filename == f"torchcaps-{screen}.png"
+        with Image.open(download.value.path()) as picture:
+            assert picture.width > 1000
+            assert len(picture.crop((0, 0, 900, 900)).getcolors(810_000)) > 50  # no empty sheet
+
+
+def test_keys_and_going_back(screens):
+    page = screens.go()
+    for key, name in enumerate(("Look", "Dimensions", "Routing", "Overlap", "Affine", "Guide"), start=1):
+        page.keyboard.press(str(key))
+        assert page.locator("nav [aria-current]").inner_text() == name
+    page.go_back()
+    page.wait_for_function("() => document.querySelector('nav [aria-current]').textContent === 'Affine'")
+    page.keyboard.press("?")
+    page.get_by_role("dialog").get_by_text("Keyboard map").wait_for()
+    page.keyboard.press("Escape")
+    theme = page.evaluate("() => document.documentElement.dataset.theme")
+    page.keyboard.press("t")
+    assert page.evaluate("() => document.documentElement.dataset.theme") != theme
+
+
+def test_the_answer_is_spoken(screens):
+    page = screens.go("index=7")
+    page.wait_for_function("() => document.querySelector('[role=status]').textContent.startsWith('Capsule network: ')")
+    assert "Plain network" in page.locator("[role=status]").inner_text()
+
+
+def test_checkpoints_can_be_scrubbed(screens):
+    page = screens.go()
+    last = screens.lengths()
+    page.locator("#checkpoint").focus()
+    page.keyboard.press("Home")
+    page.wait_for_function("() => location.hash.includes('demo@100')")
+    page.wait_for_function(
+        """last => [...document.querySelectorAll('[data-length]')]
+          .some((bar, j) => Math.abs(bar.dataset.length - last[j]) > 1e-3)""",
+        arg=last,
+    )
+
+
+def test_one_request_in_flight_and_the_latest_wins(screens):
+    page = screens.go("input=draw")
+    running, most = 0, 0
+
+    def begun(request):
+        nonlocal running, most
+        if request.url.endswith("/demo/forward"):
+            running += 1
+            most = max(most, running)
+
+    def ended(request):
+        nonlocal running
+        running -= request.url.endswith("/demo/forward")
+
+    page.on("request", begun)
+    page.on("requestfinished", ended)
+    screens.draw("0")
+    screens.wait_for_class("0")
+    assert most == 1

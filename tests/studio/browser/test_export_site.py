@@ -1,0 +1,66 @@
+"""An exported site works from a plain file server, without Python."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import io
+import threading
+
+import pytest
+
+from studio.browser.screens import numbers_in
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def site_address(networks, tmp_path_factory):
+    from torchcaps.cli.app import main
+
+    folder = tmp_path_factory.mktemp("export") / "site"
+    assert main(["studio", "export", str(folder), *map(str, networks), "--examples", "4"]) == 0
+    handler = functools.partial(_Quiet, directory=str(folder.parent))  # a prefix, as on a project's page
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/site/"
+    server.shutdown()
+    server.server_close()
+
+
+def test_every_screen_works_without_a_server(open_screens, site_address):
+    screens = open_screens(site_address)
+    page = screens.go()
+    assert max(screens.lengths()) > 0.5
+    page.keyboard.press("2")
+    page.wait_for_selector("canvas[data-done=true]")
+    page.keyboard.press("3")
+    page.wait_for_selector("#coefficients")
+    page.keyboard.press("5")
+    page.wait_for_selector("#affine-rival")
+    page = screens.go("input=draw")
+    screens.draw("1")
+    screens.wait_for_class("1")
+    page.keyboard.press("5")
+    page.wait_for_selector("#affine-own")
+    page.keyboard.press("4")
+    page.get_by_role("button", name="Overlay two digits").click()
+    page.wait_for_selector("#pair[data-ready=true]")
+
+
+def test_its_snippets_run(open_screens, site_address, networks):
+    screens = open_screens(site_address)
+    for screen in ("look", "dimensions", "routing", "overlap", "affine"):
+        page = screens.go(f"screen={screen}&input={'overlay' if screen == 'overlap' else 'test'}&moves=0,0.1&at=25")
+        page.keyboard.press("p")
+        code = page.locator("#python").inner_text().replace('"demo"', repr(str(networks[0])))
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, {})  # what a person would paste
+        if screen in ("look", "routing", "overlap"):  # the page's weights are half precision
+            longest = max(screens.lengths())
+            assert any(abs(number - longest) < 2e-3 for number in numbers_in(printed.getvalue()))

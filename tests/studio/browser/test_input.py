@@ -1,0 +1,123 @@
+"""Every way to give the studio a picture, with the mouse and by keyboard alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from torchcaps.data import sample_digits
+
+
+@pytest.fixture(scope="module")
+def paper_five(tmp_path_factory):
+    """A five as a photograph has it: dark ink on bright paper, larger than the network takes."""
+    from PIL import Image, ImageOps
+
+    test = sample_digits("test")
+    index = int((test.labels == 5).nonzero()[0])
+    digit = Image.fromarray(test.images[index, 0].numpy()).resize((224, 224))
+    path = tmp_path_factory.mktemp("pictures") / "five.png"
+    ImageOps.invert(digit).save(path)
+    return path
+
+
+@pytest.mark.parametrize("digit", ["0", "1", "7"])
+def test_a_digit_drawn_with_the_mouse_is_recognised(screens, digit):
+    page = screens.go("input=draw")
+    screens.draw(digit)
+    screens.wait_for_class(digit)
+    assert screens.grey("#seen").max() > 200
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("Draw a digit").wait_for()
+
+
+def test_a_digit_drawn_by_keyboard_is_recognised(screens):
+    page = screens.go()
+    screens.tab_to("input[type=radio]")
+    page.keyboard.press("ArrowRight")  # from Test to Draw
+    screens.tab_to("#pad")
+    page.keyboard.press("Space")
+    for _ in range(14):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    screens.wait_for_class("1")
+    page.keyboard.press("Delete")
+    page.get_by_text("Draw a digit").wait_for()
+
+
+def test_a_dark_digit_on_paper_is_inverted_and_recognised(screens, paper_five):
+    page = screens.go("input=upload")
+    page.set_input_files("#file", paper_five)
+    screens.wait_for_class("5")
+    page.get_by_text("Inverted.").wait_for()
+    page.get_by_text("As it is").click()
+    page.get_by_text("Taken as it is.").wait_for()
+
+
+def test_upload_by_keyboard(screens, paper_five):
+    page = screens.go()
+    page.on("filechooser", lambda chooser: chooser.set_files(paper_five))
+    screens.tab_to("input[type=radio]")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    screens.tab_to("[aria-label='Upload a picture'] button")
+    page.keyboard.press("Enter")
+    screens.wait_for_class("5")
+
+
+def test_a_pasted_picture_is_taken(screens, paper_five):
+    page = screens.go("input=upload")
+    page.evaluate(
+        """bytes => {
+          const data = new DataTransfer();
+          data.items.add(new File([new Uint8Array(bytes)], 'five.png', { type: 'image/png' }));
+          window.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, cancelable: true }));
+        }""",
+        list(paper_five.read_bytes()),
+    )
+    screens.wait_for_class("5")
+
+
+def test_what_is_no_picture_is_refused_in_words(screens, tmp_path):
+    page = screens.go("input=upload")
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"not a picture")
+    page.set_input_files("#file", broken)
+    page.get_by_role("alert").wait_for()
+    assert len(page.get_by_role("alert").inner_text()) > 20
+    screens.complaints.clear()  # the browser itself notes the refusal
+
+
+def test_test_images_by_class_and_index(screens):
+    page = screens.go()
+    page.select_option("#label", "3")
+    page.get_by_text("50 of 500").wait_for()
+    page.get_by_role("button", name="Random").click()
+    page.wait_for_function("() => document.body.innerText.includes('True class 3')")
+    page.fill("#index", "0")
+    page.keyboard.press("Enter")
+    truth = int(sample_digits("test").labels[0])
+    page.wait_for_function(f"() => document.body.innerText.includes('True class {truth}')")
+
+
+def test_only_mistakes(screens):
+    page = screens.go()
+    page.get_by_label("Only mistakes").check()
+    page.wait_for_function("() => !document.body.innerText.includes('500 of 500')")
+    page.keyboard.press("]")
+    page.get_by_text("taken for").wait_for()
+
+
+def test_the_drawing_is_centred_as_mnist_is(screens):
+    page = screens.go("input=draw")
+    box = page.locator("#pad").bounding_box()
+    page.mouse.move(box["x"] + 30, box["y"] + 30)  # a small stroke in a corner
+    page.mouse.down()
+    page.mouse.move(box["x"] + 30, box["y"] + 80, steps=5)
+    page.mouse.up()
+    page.wait_for_timeout(200)
+    seen = screens.grey("#seen").view(28, 28).float()
+    rows = (seen.sum(1) > 0).nonzero()
+    assert 18 <= int(rows.max() - rows.min()) <= 22
+    middle = (seen.sum(1) * torch.arange(28)).sum() / seen.sum()
+    assert abs(float(middle) - 13.5) < 0.6
