@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 # Loaded on first use: the command line must answer `--help` without waiting for torch.
-_PACKAGES = ("data", "eval", "keras", "models", "nn", "ops", "testing", "train")  # keras is an optional extra
+_PACKAGES = ("data", "eval", "keras", "models", "nn", "ops", "studio", "testing", "train")  # keras is an optional extra
 _HOME = {
     "create_model": "models",
     "explain_backend": "ops",
