@@ -148,6 +148,7 @@ def rows_of(numbered: tuple[int, Case]) -> list[dict[str, object]]:
     for name, fused, plain in run_case(case, torch.device("cuda"), seed):
         ok = fused <= allowed(plain, PRECISIONS[case.precision])  # false for NaN
         rows.append({**asdict(case), "tensor": name, "fused": fused, "plain": plain, "ok": ok})
+    torch.cuda.empty_cache()  # the other processes need the memory too
     return rows
 
 
