@@ -93,8 +93,8 @@ def trace(network: Network, image: Tensor, iterations: int) -> Tensors:
     """The routing of one picture as PyTorch does it; a routing other than dynamic runs its own iterations.
 
     Shape:
-        coefficients, logits: ``[R, I, J]``. outputs: ``[R, J, D]``. lengths: ``[R, J]``, the scores of the classes after
-        each iteration. primary_lengths: ``[I]``.
+        coefficients, logits: ``[R, I, J]``. outputs: ``[R, J, D]``. lengths: ``[R, J]``, the scores of the classes
+        after each iteration. primary_lengths: ``[I]``.
     """
     layer = network.routed.classes
     if network.routes_in_page:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torchcaps.studio.affine import transform
 
 from torchcaps.data import sample_digits
 from torchcaps.eval import load_model
+from torchcaps.studio.affine import transform
 
 INDEX = 7
 

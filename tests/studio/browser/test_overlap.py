@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 import torch
-from torchcaps.studio.overlay import overlay
 
 from torchcaps.data import sample_digits
 from torchcaps.eval import load_model
+from torchcaps.studio.overlay import overlay
 
 SHIFTS = ((-4, 0), (4, 0))
 
