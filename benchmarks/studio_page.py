@@ -164,7 +164,8 @@ def measure(models: list[str]) -> list[Row]:
     program = shutil.which("chromium")
     if program is None:
         raise SystemExit("this benchmark needs the program chromium on the path")
-    with running_studio(models) as address, sync_playwright() as playwright:
+    with running_studio(models) as studio, sync_playwright() as playwright:
+        address = studio.address
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         first_paint(browser, address)  # the server's first answers are slower
         rows = [

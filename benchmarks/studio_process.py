@@ -7,8 +7,10 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
-__all__ = ["running_studio"]
+__all__ = ["RunningStudio", "running_studio"]
 
 PATIENCE = 10  # seconds for a clean end
 
@@ -24,10 +26,22 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@dataclass(frozen=True)
+class RunningStudio:
+    """Where it answers, and as which process."""
+
+    address: str
+    process_id: int
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.address).port or 80
+
+
 @contextmanager
-def running_studio(models: Sequence[str]) -> Iterator[str]:
-    """Address of a studio with these models."""
-    command = [sys.executable, "-c", PROGRAM, "studio", *models, "--no-browser"]
+def running_studio(models: Sequence[str], *options: str) -> Iterator[RunningStudio]:
+    """A studio with these models, until the end of the block."""
+    command = [sys.executable, "-c", PROGRAM, "studio", *models, "--no-browser", *options]
     environment = os.environ | {"OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
@@ -38,7 +52,7 @@ def running_studio(models: Sequence[str]) -> Iterator[str]:
             line = next((line for line in process.stdout if "http://" in line), "")
             if not line:
                 raise RuntimeError("the studio ended before it listened")
-            yield line[line.index("http://") :].split()[0]
+            yield RunningStudio(line[line.index("http://") :].split()[0], process.pid)
         finally:
             process.terminate()
             try:

@@ -63,8 +63,8 @@ def networks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(scope="session")
 def studio_address(networks: tuple[Path, Path]) -> Iterator[str]:
     """A studio in a process of its own."""
-    with running_studio([str(folder) for folder in networks]) as address:
-        yield address
+    with running_studio([str(folder) for folder in networks]) as studio:
+        yield studio.address
 
 
 @pytest.fixture(scope="session")
