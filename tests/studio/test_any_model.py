@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from studio.any_models import NETWORKS, ROUTINGS, save_network
 from torchcaps.data import sample_digits
+from torchcaps.data.augment.photometric import Standardize
 from torchcaps.data.window import to_unit_float
 from torchcaps.eval import load_model
 from torchcaps.studio import Catalogue, create_app, export_site, looking
@@ -193,3 +194,10 @@ def test_all_of_them_as_files(any_folder, tmp_path, monkeypatch):
     trace = load_file(data / "models" / "capsnet-em" / "examples" / str(index) / "trace.safetensors")
     assert set(trace) == {"coefficients", "outputs", "lengths", "primary_lengths"}
     assert set(json.loads((data / "models/matrix-capsules/python.json").read_text())) == {"look", "affine"}
+
+
+def test_standardised_pixels_need_a_server(any_folder):
+    network = Catalogue([any_folder / "capsnet-dynamic"]).network("capsnet-dynamic")
+    assert network.runs_in_page
+    network.__dict__["standardize"] = Standardize()  # as a recipe with this step has it
+    assert (network.routes_in_page, network.runs_in_page) == (True, False)
