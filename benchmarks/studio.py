@@ -21,7 +21,8 @@ import torch
 
 import torchcaps
 from benchmarks.studio_faults import run_faults
-from benchmarks.studio_load import measure_load, running_studio
+from benchmarks.studio_load import measure_load
+from benchmarks.studio_process import running_studio
 from torchcaps.data import sample_digits
 from torchcaps.studio.first_models import demo_capsnet
 
@@ -43,11 +44,13 @@ def main() -> int:
         print(f"torch {torch.__version__}, Python {platform.python_version()}, {torch.get_num_threads()} threads")
         if arguments.faults:
             return run_faults(model, arguments.faults)
-        with running_studio([model]) as (process_id, port):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/models") as answer:
+        with running_studio([model], "--no-compare") as studio:
+            with urllib.request.urlopen(f"{studio.address}api/models") as answer:
                 model_id = json.load(answer)[0]["id"]
             images = sample_digits("test").images[:100]
-            result = measure_load(process_id, port, model_id, images, arguments.clients, arguments.seconds)
+            result = measure_load(
+                studio.process_id, studio.port, model_id, images, arguments.clients, arguments.seconds
+            )
     print(result)
     return 0 if result.errors == 0 and result.p99 < 1 else 1
 

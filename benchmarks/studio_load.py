@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,26 +42,6 @@ class LoadResult:
             f"memory of the server in MB, every {MEMORY_SAMPLE_SECONDS:.0f} s: "
             f"{' '.join(f'{value:.0f}' for value in self.memory)}"
         )
-
-
-@contextmanager
-def running_studio(models: list[str], port: int = 0) -> Iterator[tuple[int, int]]:
-    """A studio in another process: its process id and port. It is ended at the end."""
-    command = [sys.executable, "-m", "torchcaps.cli.app", "studio", *models, "--no-browser", "--no-compare"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.PIPE, text=True, env=environment)
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
-            if found:
-                yield process.pid, int(found[1])
-                break
-        else:
-            raise SystemExit("the studio did not start")
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
 
 
 def measure_load(

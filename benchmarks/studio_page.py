@@ -12,16 +12,14 @@ import argparse
 import csv
 import gzip
 import math
-import os
 import shutil
 import statistics
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from benchmarks.studio_process import running_studio
 
 STATIC = Path(__file__).parents[1] / "src" / "torchcaps" / "studio" / "static"
 FLAGS = [
@@ -96,22 +94,6 @@ def row(what: str, times: list[float], target: float) -> Row:
     return Row(what, statistics.median(times), percentile(times, 0.95), len(times), "ms", target)
 
 
-@contextmanager
-def running_studio(models: list[str]) -> Iterator[str]:
-    """Address of a studio in a process of its own."""
-    command = [sys.executable, "-m", "torchcaps.cli.app", "studio", *models, "--no-browser"]
-    environment = os.environ | {"OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            assert process.stdout is not None
-            line = next((line for line in process.stdout if "http://" in line), "")
-            if not line:
-                raise SystemExit("the studio ended before it listened")
-            yield line[line.index("http://") :].split()[0]
-        finally:
-            process.terminate()
-
-
 def slider_to_picture(browser: Any, address: str) -> list[float]:
     """Drag a slider of the dimensions to and fro, with its grid of 176 pictures being drawn meanwhile."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
@@ -182,7 +164,8 @@ def measure(models: list[str]) -> list[Row]:
     program = shutil.which("chromium")
     if program is None:
         raise SystemExit("this benchmark needs the program chromium on the path")
-    with running_studio(models) as address, sync_playwright() as playwright:
+    with running_studio(models) as studio, sync_playwright() as playwright:
+        address = studio.address
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         first_paint(browser, address)  # the server's first answers are slower
         rows = [

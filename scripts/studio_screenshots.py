@@ -19,7 +19,8 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.studio_page import FLAGS, running_studio  # noqa: E402
+from benchmarks.studio_page import FLAGS  # noqa: E402
+from benchmarks.studio_process import running_studio  # noqa: E402
 
 FOLDER = ROOT / "docs" / "images" / "studio"
 SIZES = {"desk": (1280, 800), "phone": (390, 844)}
@@ -43,7 +44,8 @@ def smaller(picture: bytes) -> Image.Image:
 
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with running_studio(sys.argv[1:]) as address, sync_playwright() as playwright:
+    with running_studio(sys.argv[1:]) as studio, sync_playwright() as playwright:
+        address = studio.address
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         for size, (width, height) in SIZES.items():
             for theme in ("light", "dark"):

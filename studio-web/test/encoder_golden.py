@@ -13,7 +13,7 @@ SMALL = dict(conv_channels=5, conv_kernel=3, primary_types=3, primary_dim=4, pri
 
 
 @torch.no_grad()
-def write(name: str, **settings: object) -> None:
+def write(folder: Path, name: str, **settings: object) -> None:
     torch.manual_seed(0)
     model = torchcaps.create_model("capsnet", image_shape=(2, 9, 8), num_classes=4, decoder="none", **SMALL, **settings)
     image = torch.rand(2, 9, 8)
@@ -37,11 +37,16 @@ def write(name: str, **settings: object) -> None:
         "padding": model.primary.padding,
     }
     save_file(
-        {key: value.contiguous() for key, value in tensors.items()}, FOLDER / f"encoder-{name}.safetensors", facts
+        {key: value.contiguous() for key, value in tensors.items()}, folder / f"encoder-{name}.safetensors", facts
     )
 
 
+def main(folder: Path) -> None:
+    """Write every case into ``folder``."""
+    write(folder, "official", preset="official")
+    write(folder, "paper", preset="paper")
+    write(folder, "same-shared", preset="official", padding="same", shared_weights=True)
+
+
 if __name__ == "__main__":
-    write("official", preset="official")
-    write("paper", preset="paper")
-    write("same-shared", preset="official", padding="same", shared_weights=True)
+    main(FOLDER)

@@ -14,11 +14,11 @@ from typing import Literal
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.recipe_facts import recipe_facts
 from torchcaps.eval.runs import Run
-from torchcaps.models import CapsNet
 from torchcaps.studio.example_sets import ExampleSet, example_set, sample_set
 from torchcaps.studio.looking import Survey, survey
 from torchcaps.studio.network import Network, load_network, open_named
 from torchcaps.studio.refusal import RefusalError
+from torchcaps.studio.routing_facts import RoutingFacts, routing_facts
 from torchcaps.studio.schemas import CheckpointFacts, ModelFacts
 
 __all__ = ["Catalogue"]
@@ -190,27 +190,30 @@ class Catalogue:
     def _facts(self, item: _Item) -> ModelFacts:
         network = self.network(item.id)
         model, known = network.model, self._surveys.get(_key(item.run))
-        layer = model.classes if isinstance(model, CapsNet) else None
+        routing = routing_facts(model) or RoutingFacts()
+        capsule_dim = network.capsule_dim if network.has_capsules else None
         steps = item.checkpoints()
         learned = recipe_facts(item.run).data
         source: Literal["shipped", "run", "folder"] = "run" if steps or item.run.recipe else "folder"
-        routing = None if layer is None else layer.routing
         return ModelFacts(
             id=item.id,
             name=item.id,
-            kind="cnn" if layer is None else "capsnet",
+            kind="capsnet" if network.has_capsules else "cnn",
             architecture=model.architecture,
             parameters=sum(parameter.numel() for parameter in model.parameters()),
             image_shape=list(model.image_shape),
             classes=list(network.classes),
-            routing=routing if routing is None or isinstance(routing, str) else type(routing).__name__,
-            iterations=None if layer is None else layer.options.iterations,
-            leaky=None if layer is None else layer.options.leaky,
-            bias=None if layer is None else layer.bias is not None,
-            capsule_dim=None if layer is None else layer.weight.shape[-2],
+            routing=routing.name,
+            iterations=routing.iterations,
+            leaky=routing.leaky,
+            bias=routing.bias,
+            scores=routing.scores,
+            normalizes=routing.normalizes,
+            in_page=network.runs_in_page,
+            capsule_dim=capsule_dim,
             primary=network.primary_facts(),
             decoder=network.decoder_facts(),
-            mask_input=None if layer is None else model.num_classes * layer.weight.shape[-2],
+            mask_input=None if capsule_dim is None else model.num_classes * capsule_dim,
             source="shipped" if item.shipped else source,
             checkpoints=[CheckpointFacts(step=step, id=f"{item.id}@{step}") for step, _ in steps],
             trained_on=None if learned is None else str(learned),

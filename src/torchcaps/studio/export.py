@@ -36,7 +36,6 @@ __all__ = ["EXAMPLES", "export_site"]
 
 EXAMPLES = 20
 OVERLAPS = 5
-SNIPPETS = ("look", "dimensions", "routing", "overlap", "affine")
 
 
 @torch.inference_mode()
@@ -130,13 +129,14 @@ def _write_model(
 ) -> None:
     network = catalogue.network(facts.id)
     home = f"data/models/{facts.id}"
-    if network.is_capsnet:
+    if network.has_capsules:
         found = catalogue.survey(facts.id)
         site.write_tensors(f"{home}/statistics", {"mean": found.mean, "std": found.std, "count": found.count})
-        site.write_tensors(f"{home}/encoder", *_encoder(network.capsnet))
+    if network.runs_in_page:
+        site.write_tensors(f"{home}/encoder", *_encoder(network.routed))
     if facts.decoder is not None and facts.decoder.kind == "fully-connected":
         site.write_tensors(f"{home}/decoder", looking.decoder_weights(network, half=True))
-    site.write_json(f"{home}/python.json", _snippets(network))
+    site.write_json(f"{home}/python.json", _snippets(network, facts))
     for index in chosen:
         image = to_unit_float(examples.pictures(torch.tensor([index])))
         _write_picture(site, f"{home}/examples/{index}", network, image)
@@ -150,8 +150,12 @@ def _write_model(
 
 def _write_picture(site: _Site, home: str, network: Network, image: Tensor) -> None:
     site.write_tensors(f"{home}/forward", looking.forward(network, image))
-    if network.is_capsnet:
+    if network.routes_in_page:
         site.write_tensors(f"{home}/votes", looking.votes(network, image, half=True))
+    elif network.primary_facts() is not None:  # the page knows one routing; what another did is written down
+        found = looking.trace(network, image, iterations=1)
+        del found["logits"]
+        site.write_tensors(f"{home}/trace", {**found, "coefficients": found["coefficients"].half()})
 
 
 def _encoder(model: CapsNet) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -168,10 +172,14 @@ def _encoder(model: CapsNet) -> tuple[dict[str, Tensor], dict[str, str]]:
     return weights, settings
 
 
-def _snippets(network: Network) -> dict[str, str]:
+def _snippets(network: Network, facts: ModelFacts) -> dict[str, str]:
     """Programs with ``__INDEX__``, ``__CAPSULE__`` and so on where the page puts what is shown."""
     marks = SnippetValues(**{name: f"__{name.upper()}__" for name in asdict(SnippetValues())})
-    kinds = SNIPPETS if network.is_capsnet else ("look", "affine")
+    kinds = ["look", "affine"]
+    if facts.decoder is not None:
+        kinds += ["dimensions", "overlap"]
+    if facts.primary is not None:
+        kinds.append("routing")
     return {kind: python_snippet(network, kind, sample_picture("__INDEX__"), marks) for kind in kinds}  # type: ignore[arg-type]
 
 

@@ -47,20 +47,20 @@ def checked_images(network: Network, tensors: Tensors, most: int = MOST_IMAGES) 
 
 
 def forward(network: Network, images: Tensor) -> Tensors:
-    """Class capsules, their lengths and what the longest draws; for another network its probabilities."""
+    """Class capsules, their scores and what the best one draws; for another network its probabilities."""
     out = network.model(network.prepared(images))
-    if not network.is_capsnet:
+    if not network.has_capsules:
         return {"probabilities": out.scores.float()}
     answer = {"lengths": out.lengths, "capsules": out.capsules}
-    if network.capsnet.decoder is not None:
-        answer["reconstruction"] = network.capsnet.reconstruct(out.capsules, out.lengths.argmax(dim=1))
+    if network.capsule_model.decoder is not None:
+        answer["reconstruction"] = network.capsule_model.reconstruct(out.capsules, out.lengths.argmax(dim=1))
     return answer
 
 
 def decode(network: Network, capsules: Tensor) -> Tensors:
     """Pictures of capsules ``[B, J, D]`` that are masked already."""
     model = network.drawing
-    J, D = model.num_classes, model.classes.weight.shape[-2]
+    J, D = model.num_classes, network.capsule_dim
     if not capsules.is_floating_point() or capsules.ndim != 3 or tuple(capsules.shape[1:]) != (J, D):
         raise RefusalError(f"send a tensor named capsules [B, {J}, {D}] as F32, got {list(capsules.shape)}")
     if not 1 <= len(capsules) <= 4 * MOST_IMAGES:
@@ -81,7 +81,7 @@ def decoder_weights(network: Network, half: bool) -> Tensors:
 def votes(network: Network, image: Tensor, half: bool) -> Tensors:
     """Everything that the routing loop needs, for one picture ``[1, C, H, W]``."""
     cast, lower = network.votes(image)
-    bias = network.capsnet.classes.bias
+    bias = network.routed.classes.bias
     return {
         "votes": cast[0].half() if half else cast[0],
         "primary_lengths": ops.capsule_lengths(lower[0]),
@@ -90,17 +90,26 @@ def votes(network: Network, image: Tensor, half: bool) -> Tensors:
 
 
 def trace(network: Network, image: Tensor, iterations: int) -> Tensors:
-    """The routing of one picture as PyTorch does it; a routing other than dynamic runs its own iterations."""
-    layer = network.capsnet.classes
-    if layer.routing == "dynamic":
-        cast, _ = network.votes(image)
+    """The routing of one picture as PyTorch does it; a routing other than dynamic runs its own iterations.
+
+    Shape:
+        coefficients, logits: ``[R, I, J]``. outputs: ``[R, J, D]``. lengths: ``[R, J]``, the scores of the classes
+        after each iteration. primary_lengths: ``[I]``.
+    """
+    layer = network.routed.classes
+    if network.routes_in_page:
+        cast, lower = network.votes(image)
         _, found = ops.dynamic_routing(cast, iterations, layer.bias, layer.options.leaky, return_trace=True)
     else:
-        _, found = layer.trace(network.lower_capsules(image))
+        lower = network.lower_capsules(image)
+        _, found = layer.trace(lower)
+    scores = ops.capsule_lengths(found.outputs) if found.activations is None else found.activations
     return {
         "coefficients": found.coefficients[:, 0],
         "logits": found.logits[:, 0],
         "outputs": found.outputs[:, 0],
+        "lengths": scores[:, 0],
+        "primary_lengths": ops.capsule_lengths(lower[0]),
     }
 
 
@@ -142,7 +151,7 @@ def survey(network: Network, examples: ExampleSet) -> Survey:
         out = network.model(network.prepared(images))
         truth = examples.truth(part)
         wrong.append((predicted_classes(out.scores, truth) != truth).any(dim=1))
-        if network.is_capsnet:
+        if network.has_capsules:
             capsules.append(out.capsules)
     truth = examples.truth(positions)
     mistakes = torch.cat(wrong).nonzero()[:, 0]

@@ -15,7 +15,7 @@ from torchcaps.data.augment.photometric import Standardize
 from torchcaps.eval.pictures import class_names, things_in_a_picture
 from torchcaps.eval.recipe_facts import PAIRS, recipe_facts
 from torchcaps.eval.runs import Run, load_model, open_run
-from torchcaps.models import CapsNet, Model
+from torchcaps.models import CapsNet, CapsuleModel, Model
 from torchcaps.nn import ReconstructionDecoder
 from torchcaps.studio.refusal import RefusalError
 from torchcaps.studio.schemas import DecoderFacts, PrimaryFacts
@@ -39,27 +39,54 @@ class Network:
         return class_names(self.run, self.model)
 
     @property
-    def is_capsnet(self) -> bool:
-        return isinstance(self.model, CapsNet)
+    def has_capsules(self) -> bool:
+        return isinstance(self.model, CapsuleModel)
 
     @property
-    def capsnet(self) -> CapsNet:
+    def capsule_model(self) -> CapsuleModel:
         """The model, if it has capsules; else a refusal."""
-        if not isinstance(self.model, CapsNet):
+        if not isinstance(self.model, CapsuleModel):
             raise RefusalError(f"{self.model.architecture} has no capsules; ask for a capsule network", 404)
         return self.model
 
     @property
-    def drawing(self) -> CapsNet:
+    def drawing(self) -> CapsuleModel:
         """The model, if it draws what its capsules hold; else a refusal."""
-        if self.capsnet.decoder is None:
+        if self.capsule_model.decoder is None:
             raise RefusalError("this network has no decoder, so there is nothing to draw with", 404)
-        return self.capsnet
+        return self.capsule_model
+
+    @property
+    def routed(self) -> CapsNet:
+        """The model, if one routing leads from one grid of lower capsules to the classes; else a refusal."""
+        if not isinstance(self.capsule_model, CapsNet):
+            raise RefusalError(
+                f"{self.model.architecture} has no single grid of primary capsules below its classes, so its routing "
+                "cannot be shown; ask for a network of the architecture capsnet",
+                404,
+            )
+        return self.capsule_model
+
+    @property
+    def routes_in_page(self) -> bool:
+        """Whether the page's own loop gives what the network gives, from the votes."""
+        return isinstance(self.model, CapsNet) and self.model.classes.routing == "dynamic"
+
+    @property
+    def runs_in_page(self) -> bool:
+        """Whether a page without a server gives what the network gives, from any picture."""
+        return self.routes_in_page and self.standardize is None
+
+    @cached_property
+    def capsule_dim(self) -> int:
+        """D of the class capsules; an answer to an empty picture shows it, whatever the network is made of."""
+        with torch.inference_mode():
+            return self.capsule_model(torch.zeros(1, *self.model.image_shape)).capsules.shape[2]
 
     @property
     def decoder(self) -> ReconstructionDecoder:
         """The fully connected decoder; a refusal for a network without one."""
-        decoder = self.capsnet.decoder
+        decoder = self.capsule_model.decoder
         if not isinstance(decoder, ReconstructionDecoder):
             raise RefusalError("this network has no fully connected decoder; POST capsules to …/decode instead", 404)
         return decoder
@@ -91,7 +118,7 @@ class Network:
         return PrimaryFacts(rows=rows, columns=columns, types=types, dim=self.model.primary.dim)
 
     def decoder_facts(self) -> DecoderFacts | None:
-        decoder = self.model.decoder if isinstance(self.model, CapsNet) else None
+        decoder = self.model.decoder if isinstance(self.model, CapsuleModel) else None
         if decoder is None:
             return None
         if not isinstance(decoder, ReconstructionDecoder):
@@ -101,7 +128,7 @@ class Network:
 
     def lower_capsules(self, images: Tensor) -> Tensor:
         """Primary capsules ``[B, I, P]`` of pictures ``[B, C, H, W]`` in 0…1."""
-        return self.capsnet.lower_capsules(self.prepared(images))
+        return self.routed.lower_capsules(self.prepared(images))
 
     def prepared(self, images: Tensor) -> Tensor:
         """What the network is trained on, of pictures in 0…1."""
@@ -110,7 +137,7 @@ class Network:
     def votes(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Votes ``[B, I, J, D]`` and lower capsules ``[B, I, P]``."""
         lower = self.lower_capsules(images)
-        return ops.votes(lower, self.capsnet.classes.weight), lower
+        return ops.votes(lower, self.routed.classes.weight), lower
 
 
 def pretrained_names() -> tuple[str, ...]:

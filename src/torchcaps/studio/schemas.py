@@ -46,7 +46,13 @@ class CheckpointFacts(_Facts):
 
 
 class ModelFacts(_Facts):
-    """Everything that the page has to know of a network before it asks for numbers."""
+    """Everything that the page has to know of a network before it asks for numbers.
+
+    A ``capsnet`` is any network with class capsules. ``primary`` is null where no single grid of lower capsules votes
+    for the classes. ``scores`` says what the lengths are: of the vectors, or activations that the routing computes in
+    their place. ``normalizes`` says over what the coefficients sum to 1. ``in_page`` is true where the page can compute
+    the whole network without a server.
+    """
 
     id: str
     name: str
@@ -59,6 +65,9 @@ class ModelFacts(_Facts):
     iterations: int | None
     leaky: bool | None
     bias: bool | None
+    scores: Literal["lengths", "activations"] | None
+    normalizes: Literal["parents", "children", "nothing"] | None
+    in_page: bool
     capsule_dim: int | None
     primary: PrimaryFacts | None
     decoder: DecoderFacts | None

@@ -75,7 +75,7 @@ def python_snippet(network: Network, kind: SnippetKind, picture: Program, values
     if network.standardize is not None:
         program.imports.add("from torchcaps.data.augment.photometric import Standardize")
         program.lines.append("image = Standardize().evaluate(image)")
-    if kind == "routing":
+    if kind == "routing" and network.routes_in_page:
         program.imports.add("from torchcaps import ops")
     body = {"dimensions": _dimensions, "routing": _routing, "overlap": _overlap}.get(kind, _look)
     program.lines += body(network, values)
@@ -84,9 +84,9 @@ def python_snippet(network: Network, kind: SnippetKind, picture: Program, values
 
 def _look(network: Network, values: SnippetValues) -> list[str]:
     lines = ["with torch.no_grad():", "    out = model(image)"]
-    if not network.is_capsnet:
+    if not network.has_capsules:
         return [*lines, "print(out.probabilities)"]
-    if network.capsnet.decoder is not None:
+    if network.capsule_model.decoder is not None:
         lines.append("    picture = model.reconstruct(out.capsules, out.lengths.argmax(1))  # [1, C, H, W]")
     return [*lines, "print(out.lengths)"]
 
@@ -104,20 +104,21 @@ def _dimensions(network: Network, values: SnippetValues) -> list[str]:
 
 
 def _routing(network: Network, values: SnippetValues) -> list[str]:
-    layer = network.capsnet.classes
-    how = ["    capsules, trace = model.classes.trace(lower)"]
-    if layer.routing == "dynamic":
+    layer = network.routed.classes
+    if network.routes_in_page:
         how = [
+            "    lower = model.lower_capsules(image)  # [1, I, P]",
             "    votes = ops.votes(lower, model.classes.weight)  # [1, I, J, D]",
             "    capsules, trace = ops.dynamic_routing(",
             f"        votes, {values.iterations}, model.classes.bias, leaky={layer.options.leaky}, return_trace=True",
             "    )",
+            "print(ops.capsule_lengths(capsules))",
         ]
+    else:  # with the iterations and the scores of its own
+        how = ["    out = model(image, return_trace=True)", "trace = out.trace", "print(out.lengths)"]
     return [
         "with torch.no_grad():",
-        "    lower = model.lower_capsules(image)  # [1, I, P]",
         *how,
-        "print(ops.capsule_lengths(capsules))",
         "print(trace.coefficients[-1, 0])  # [I, J]",
         "print(trace.entropy()[:, 0])  # one for each iteration",
     ]

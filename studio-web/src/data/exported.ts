@@ -4,11 +4,11 @@ import { Decoder } from '../maths/decoder';
 import type { Encoded } from '../maths/encoder';
 import { route } from '../maths/routing';
 import { lengths } from '../maths/squash';
-import { floats } from '../maths/tensors';
+import { floats, type Tensor } from '../maths/tensors';
 import { TRANSFORM_STEPS, toBytes, toFloats, transformed, transformValues, type Picture } from '../picture/picture';
 import { pythonSnippet } from './snippet';
 import { getJson, getTensors, RequestError } from './fetching';
-import { affineAnswer, readExample, readStatistics } from './live';
+import { affineAnswer, readExample, readStatistics, traceAnswer, votesAnswer } from './live';
 import { decodeFile } from './decode_file';
 import type { Answer, Backend, Example, Examples, Model } from './types';
 import type { EncodeReply, EncodeRequest } from './worker';
@@ -20,6 +20,14 @@ export function exportedBackend(version: string): Backend {
 
   async function exported(picture: Picture): Promise<boolean> {
     return picture.example !== null && ((await listing).indices?.includes(picture.example) ?? false);
+  }
+
+  /** What was written down for one of the export's examples. */
+  async function written(model: Model, picture: Picture, file: string): Promise<Record<string, Tensor>> {
+    if (!(await exported(picture))) {
+      throw new RequestError('this network is shown for the examples of this export only; for others start torchcaps studio');
+    }
+    return (await getTensors(`data/models/${model.id}/examples/${picture.example}/${file}.safetensors`)).tensors;
   }
 
   async function answerOf(model: Model, image: Float32Array): Promise<Answer> {
@@ -42,15 +50,13 @@ export function exportedBackend(version: string): Backend {
       return examples.get(index)!;
     },
     async answer(model, _id, picture) {
-      if (model.routing === 'dynamic') return answerOf(model, toFloats(picture.pixels));
-      if (!(await exported(picture))) throw new RequestError('this export can only show its own examples with this model');
-      const { tensors } = await getTensors(`data/models/${model.id}/examples/${picture.example}/forward.safetensors`);
+      if (model.in_page) return answerOf(model, toFloats(picture.pixels));
+      const tensors = await written(model, picture, 'forward');
       return { lengths: floats(tensors.lengths), capsules: floats(tensors.capsules) };
     },
     async probabilities(model, picture) {
       if (!(await exported(picture))) return null;
-      const { tensors } = await getTensors(`data/models/${model.id}/examples/${picture.example}/forward.safetensors`);
-      return floats(tensors.probabilities);
+      return floats((await written(model, picture, 'forward')).probabilities);
     },
     async decoder(model) {
       if (model.decoder?.kind !== 'fully-connected') return null;
@@ -60,17 +66,16 @@ export function exportedBackend(version: string): Backend {
       throw new RequestError('this decoder needs the live studio: start torchcaps studio');
     },
     async votes(model, _id, picture) {
-      return encode(model, toFloats(picture.pixels));
+      if (model.in_page) return encode(model, toFloats(picture.pixels));
+      return votesAnswer(await written(model, picture, 'votes'), model);
     },
-    async trace() {
-      throw new RequestError('this routing needs the live studio: start torchcaps studio');
+    async trace(model, _id, picture) {
+      return traceAnswer(await written(model, picture, 'trace'));
     },
     statistics: (model) => readStatistics(`data/models/${model.id}/statistics.safetensors`),
     async affine(model, _id, picture, kind) {
-      if (await exported(picture)) {
-        return affineAnswer((await getTensors(`data/models/${model.id}/examples/${picture.example}/affine-${kind}.safetensors`)).tensors);
-      }
-      if (model.kind === 'cnn' || model.routing !== 'dynamic') return null;
+      if (model.kind === 'cnn' && !(await exported(picture))) return null;
+      if (!model.in_page || (await exported(picture))) return affineAnswer(await written(model, picture, `affine-${kind}`));
       const values = transformValues(kind, picture.shape);
       const image = toFloats(picture.pixels);
       const images = new Uint8Array(TRANSFORM_STEPS * image.length);

@@ -4,7 +4,7 @@ import { Decoder } from '../maths/decoder';
 import { floats, tensorOf, type Tensor } from '../maths/tensors';
 import { toBytes, toFloats, type Picture, type Shape } from '../picture/picture';
 import { getJson, getTensors, getText, postBytes, postForText, postTensors } from './fetching';
-import type { AffineAnswer, Backend, Example, ExampleFilter, Examples, Model, Statistics } from './types';
+import type { AffineAnswer, Backend, Example, ExampleFilter, Examples, Model, Statistics, TraceAnswer, VotesAnswer } from './types';
 
 const LARGEST_BATCH = 64;
 
@@ -51,17 +51,10 @@ export function liveBackend(version: string): Backend {
     },
     async votes(model, id, picture) {
       const { tensors } = await postTensors(`api/models/${id}/votes`, { image: oneImage(picture, false) });
-      const [I, J, D] = tensors.votes.shape;
-      const bias = tensors.bias ? floats(tensors.bias) : null;
-      return {
-        votes: { I, J, D, values: floats(tensors.votes), bias, leaky: model.leaky ?? false },
-        primaryLengths: floats(tensors.primary_lengths),
-      };
+      return votesAnswer(tensors, model);
     },
-    async trace(_model, id, picture, iterations) {
-      const path = `api/models/${id}/trace?iterations=${iterations}`;
-      const { tensors } = await postTensors(path, { image: oneImage(picture, false) });
-      return { coefficients: rows(tensors.coefficients), outputs: rows(tensors.outputs) };
+    async trace(_model, id, picture) {
+      return traceAnswer((await postTensors(`api/models/${id}/trace`, { image: oneImage(picture, false) })).tensors);
     },
     statistics: (_model, id) => readStatistics(`api/models/${id}/statistics`),
     async affine(_model, id, picture, kind) {
@@ -74,9 +67,8 @@ export function liveBackend(version: string): Backend {
     },
     python(model, id, query, picture) {
       const path = `api/models/${id}/python?${query}`;
-      if (picture.example === null) return postForText(path, { image: oneImage(picture, false) });
-      const source = model.examples ? `&source=${encodeURIComponent(model.examples)}` : '';
-      return getText(`${path}&index=${picture.example}${source}`);
+      if (picture.example === null || !model.examples) return postForText(path, { image: oneImage(picture, false) });
+      return getText(`${path}&index=${picture.example}&source=${encodeURIComponent(model.examples)}`);
     },
   };
 }
@@ -90,6 +82,24 @@ export async function readExample(path: string): Promise<Example> {
 export async function readStatistics(path: string): Promise<Statistics> {
   const { tensors } = await getTensors(path);
   return { mean: floats(tensors.mean), std: floats(tensors.std) };
+}
+
+export function votesAnswer(tensors: Record<string, Tensor>, model: Model): VotesAnswer {
+  const [I, J, D] = tensors.votes.shape;
+  const bias = tensors.bias ? floats(tensors.bias) : null;
+  return {
+    votes: { I, J, D, values: floats(tensors.votes), bias, leaky: model.leaky ?? false },
+    primaryLengths: floats(tensors.primary_lengths),
+  };
+}
+
+export function traceAnswer(tensors: Record<string, Tensor>): TraceAnswer {
+  return {
+    primaryLengths: floats(tensors.primary_lengths),
+    coefficients: rows(tensors.coefficients),
+    outputs: rows(tensors.outputs),
+    lengths: rows(tensors.lengths),
+  };
 }
 
 export function affineAnswer(tensors: Record<string, Tensor>): AffineAnswer {

@@ -2,7 +2,7 @@
 
 import type { Picture } from '../picture/picture';
 import { toBase64 } from '../state/pack';
-import type { Model } from './types';
+import { routedInPage, type Model } from './types';
 
 /** A program that loads the weights, takes the picture and prints what is shown. */
 export function pythonSnippet(model: Model, id: string, query: URLSearchParams, picture: Picture): string {
@@ -28,7 +28,7 @@ export function pythonSnippet(model: Model, id: string, query: URLSearchParams, 
     imports.add('from torchcaps.studio.affine import transform');
     lines.push(`pixels = transform(pixels[0], "${query.get('transform')}", torch.tensor([${query.get('value')}]))`);
   }
-  if (kind === 'routing') imports.add('from torchcaps import ops');
+  if (kind === 'routing' && routedInPage(model)) imports.add('from torchcaps import ops');
   lines.push('image = pixels.float() / 255', 'with torch.no_grad():');
   lines.push(...body(model, query));
   return `${[...imports].sort(byKind).join('\n')}\n\n${lines.join('\n')}\n`;
@@ -50,6 +50,14 @@ function body(model: Model, query: URLSearchParams): string[] {
       ];
     }
     case 'routing':
+      if (!routedInPage(model)) {
+        return [
+          '    out = model(image, return_trace=True)',
+          'print(out.lengths)',
+          'print(out.trace.coefficients[-1, 0])  # [I, J]',
+          'print(out.trace.entropy()[:, 0])  # one for each iteration',
+        ];
+      }
       return [
         '    votes = ops.votes(model.lower_capsules(image), model.classes.weight)  # [1, I, J, D]',
         '    capsules, trace = ops.dynamic_routing(',

@@ -16,7 +16,14 @@ export interface Model {
   readonly routing: string | null;
   readonly iterations: number | null;
   readonly leaky: boolean | null;
+  /** What the lengths are: of the vectors, or activations that the routing computes in their place. */
+  readonly scores: 'lengths' | 'activations' | null;
+  /** Over what the coefficients sum to 1. */
+  readonly normalizes: 'parents' | 'children' | 'nothing' | null;
+  /** True where the page can compute the whole network without a server. */
+  readonly in_page: boolean;
   readonly capsule_dim: number | null;
+  /** Null where no single grid of lower capsules votes for the classes. */
   readonly primary: { readonly rows: number; readonly columns: number; readonly types: number; readonly dim: number } | null;
   readonly decoder: { readonly kind: 'fully-connected' | 'convolutional'; readonly sizes: readonly number[] } | null;
   readonly source: 'shipped' | 'run' | 'folder';
@@ -57,10 +64,12 @@ export interface VotesAnswer {
   readonly primaryLengths: Float32Array; // [I]
 }
 
-/** A routing that the server ran. */
+/** A routing that PyTorch ran, with as many iterations as the network has. */
 export interface TraceAnswer {
+  readonly primaryLengths: Float32Array; // [I]
   readonly coefficients: Float32Array[]; // R of [I, J]
   readonly outputs: Float32Array[]; // R of [J, D]
+  readonly lengths: Float32Array[]; // R of [J]
 }
 
 export interface Statistics {
@@ -80,6 +89,11 @@ export interface ExampleFilter {
   readonly mistakesOf: string | null;
 }
 
+/** Whether the page's own loop does what the network does, from the votes. */
+export function routedInPage(model: Model | null): boolean {
+  return model?.primary != null && model.routing === 'dynamic';
+}
+
 /** Where the answers come from. */
 export interface Backend {
   /** True where a server answers, false for an exported folder. */
@@ -95,7 +109,7 @@ export interface Backend {
   /** Draw capsules [N, D] of one class, where the page cannot do it itself: [N, C, H, W]. */
   decode(model: Model, id: string, capsules: Float32Array, classIndex: number): Promise<Float32Array>;
   votes(model: Model, id: string, picture: Picture): Promise<VotesAnswer>;
-  trace(model: Model, id: string, picture: Picture, iterations: number): Promise<TraceAnswer>;
+  trace(model: Model, id: string, picture: Picture): Promise<TraceAnswer>;
   statistics(model: Model, id: string): Promise<Statistics>;
   affine(model: Model, id: string, picture: Picture, kind: Transform): Promise<AffineAnswer | null>;
   upload(model: Model, file: Blob, invert: 'auto' | 'yes' | 'no'): Promise<{ pixels: Uint8Array; inverted: boolean }>;

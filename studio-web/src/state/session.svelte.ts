@@ -108,7 +108,10 @@ class Session {
       this.askRival(picture, this.rival);
       this.error = '';
     },
-    (error) => (this.error = error.message),
+    (error) => {
+      this.error = error.message;
+      if (!this.backend!.live) this.lastAnswer = null; // it will not come; the last one is of another picture
+    },
   );
   private readonly rivalAnswers = new Latest(
     async ({ picture, model }: { picture: Picture; model: Model }) => this.backend!.probabilities(model, picture),
@@ -151,7 +154,7 @@ class Session {
     });
     $effect(() => this.watchTraining(this.model));
     $effect(() => this.loadParts(this.model, this.id));
-    $effect(() => this.filterExamples(this.model?.examples ?? null, studio.label, studio.mistakes ? this.id : null));
+    $effect(() => this.filterExamples(this.model?.examples ?? null, studio.label, studio.mistakes && this.model?.examples ? this.id : null));
     $effect(() => this.countDigits(this.model));
   }
 

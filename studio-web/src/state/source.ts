@@ -29,7 +29,7 @@ export async function makePicture(fields: Fields, model: Model, backend: Backend
       const example = await backend.example(fields.index, model.examples);
       const same = example.shape.join() === shape.join();
       const pixels = same ? example.pixels : placed(example.pixels, example.shape, shape);
-      return { pixels, shape, labels: example.labels, example: same ? fields.index : null };
+      return { pixels, shape, labels: trueClasses(example.labels, model), example: same ? fields.index : null };
     }
     case 'draw':
       return { pixels: drawnPixels(fields.strokes, fields.centre, shape), shape, labels: [], example: null };
@@ -56,6 +56,11 @@ export function overlaySource(model: Model): string | null {
   return model.multi > 1 ? 'mnist-sample' : model.examples;
 }
 
+/** Labels are classes of the network only where the test images are its own. */
+function trueClasses(labels: readonly number[], model: Model): number[] {
+  return model.examples !== null && labels.every((label) => label < model.classes.length) ? [...labels] : [];
+}
+
 export async function overlayParts(
   fields: Fields, model: Model, backend: Backend,
 ): Promise<{ first: Uint8Array; second: Uint8Array; labels: number[] }> {
@@ -66,6 +71,6 @@ export async function overlayParts(
   return {
     first: placed(first.pixels, first.shape, shape, firstX, firstY),
     second: placed(second.pixels, second.shape, shape, secondX, secondY),
-    labels: [...first.labels, ...second.labels],
+    labels: trueClasses([...first.labels, ...second.labels], model),
   };
 }

@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from benchmarks.studio_process import running_studio
 
 from studio.browser.screens import Screens
 from studio.browser.trained import trained_networks
@@ -64,16 +63,8 @@ def networks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(scope="session")
 def studio_address(networks: tuple[Path, Path]) -> Iterator[str]:
     """A studio in a process of its own."""
-    command = [sys.executable, "-m", "torchcaps.cli.app", "studio", *map(str, networks), "--no-browser"]
-    environment = os.environ | {"OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            assert process.stdout is not None
-            line = next((line for line in process.stdout if "http://" in line), "")
-            assert line, "the studio ended before it listened"
-            yield line[line.index("http://") :].split()[0]
-        finally:
-            process.terminate()
+    with running_studio([str(folder) for folder in networks]) as studio:
+        yield studio.address
 
 
 @pytest.fixture(scope="session")

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import http.server
 import io
-import threading
 
 import pytest
 
+from studio.browser.files import file_server
 from studio.browser.screens import numbers_in
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +17,8 @@ def site_address(networks, tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("export") / "site"
     assert main(["studio", "export", str(folder), *map(str, networks), "--examples", "4"]) == 0
-    handler = functools.partial(_Quiet, directory=str(folder.parent))  # a prefix, as on a project's page
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/site/"
-    server.shutdown()
-    server.server_close()
+    with file_server(folder.parent) as address:
+        yield f"{address}site/"  # a prefix, as on a project's page
 
 
 def test_every_screen_works_without_a_server(open_screens, site_address):

@@ -55,7 +55,7 @@ def model_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
         openapi_extra=TENSORS_IN,
     )
     async def forward(model_id: ModelId, request: Request) -> TensorResponse:
-        """Lengths, capsules and reconstruction of up to 64 pictures; probabilities of a CNN."""
+        """Lengths (the scores), capsules and reconstruction of up to 64 pictures; probabilities of a CNN."""
         network = await find_network(catalogue, workers, model_id)
         images = looking.checked_images(network, await read_tensors(request))
         return tensor_answer(await workers.forward(network, images))
@@ -90,14 +90,14 @@ def model_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
         openapi_extra=TENSORS_IN,
     )
     async def trace(model_id: ModelId, request: Request, iterations: Iterations = 3) -> TensorResponse:
-        """The routing of one picture, iteration by iteration, as PyTorch does it."""
+        """The routing of one picture, iteration by iteration, as PyTorch does it; only ``dynamic`` takes another R."""
         network, image = await one_image(catalogue, workers, model_id, request)
         return tensor_answer(await workers.run(looking.trace, network, image, iterations))
 
     @router.get("/{model_id}/statistics", response_class=TensorResponse, responses=problems(404, 422, 503))
     async def statistics(model_id: ModelId) -> TensorResponse:
         """Mean and deviation of each class capsule over the test examples of its class."""
-        _ = (await find_network(catalogue, workers, model_id)).capsnet  # a CNN is refused before the work
+        _ = (await find_network(catalogue, workers, model_id)).capsule_model  # a CNN is refused before the work
         async with one_survey:
             found = await workers.run(catalogue.survey, model_id)
         return tensor_answer({"mean": found.mean, "std": found.std, "count": found.count})

@@ -64,8 +64,7 @@ class SnippetQuery(BaseModel):
         """As Python source, checked against the network."""
         vector = "[]"
         if self.kind == "dimensions":
-            model = network.capsnet
-            D = model.classes.weight.shape[-2]
+            model, D = network.drawing, network.capsule_dim
             numbers = _numbers(self.vector)
             if self.capsule >= model.num_classes or len(numbers) != D:
                 raise RefusalError(
