@@ -94,7 +94,11 @@ def em_maximisation(votes: Tensor, weights: Tensor, variance_floor: float) -> tu
     totals = weights.sum(dim=1)
     shares = weights / totals.clamp(min=torch.finfo(totals.dtype).tiny).unsqueeze(1)
     means = (shares.unsqueeze(3) * votes).sum(dim=1)
-    variances = (shares.unsqueeze(3) * (votes - means.unsqueeze(1)).square()).sum(dim=1) + variance_floor
+    # The spread about any fixed centre, less the square of how far the mean is from it. About the mean itself the
+    # second term is 0 and so is its gradient: nothing of the size of the votes is summed up for the means' sake.
+    centres = means.detach()
+    spread = (shares.unsqueeze(3) * (votes - centres.unsqueeze(1)).square()).sum(dim=1)
+    variances = spread - (means - centres).square() + variance_floor
     return means, variances, totals
 
 
