@@ -32,6 +32,7 @@ COMMANDS = (
     "export",
     "models",
     "reproduce",
+    "compare",
     "figures",
     "doctor",
     "bench",
