@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -46,8 +47,8 @@ def coupling_sums(trace: RoutingTrace) -> tuple[Tensor, Tensor, Tensor]:
         >>> from torchcaps import ops
         >>> _, trace = ops.dynamic_routing(torch.zeros(2, 5, 4, 8), return_trace=True)
         >>> _, parents, count = coupling_sums(trace)
-        >>> parents / count   # nothing to decide by: all four alike, in each of three iterations
-        tensor([4.0000, 4.0000, 4.0000], dtype=torch.float64)
+        >>> (parents / count).tolist()  # nothing to decide by: all four alike, in each of three iterations
+        [4.0, 4.0, 4.0]
     """
     sizes = trace.coefficients.detach().double().abs()  # [R, B, I, J]
     totals = sizes.sum(dim=3, keepdim=True)
@@ -102,9 +103,10 @@ def routing_traces(model: Model, images: Tensor) -> dict[str, RoutingTrace]:
 
 
 def _trace(layer: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> RoutingTrace:
+    given = inspect.signature(layer.forward).bind(*arguments, **keywords).arguments
     if isinstance(layer, CapsuleLinear):
-        trace = layer.traced(*arguments, **{key: value for key, value in keywords.items() if key != "full"}).trace
+        trace = layer.traced(**{name: value for name, value in given.items() if name != "full"}).trace
     else:
-        trace = layer(*arguments, **{**keywords, "return_trace": True}).trace
+        trace = layer(**{**given, "return_trace": True}).trace
     assert isinstance(trace, RoutingTrace)
     return trace

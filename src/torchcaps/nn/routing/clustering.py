@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ A_MEAN = "the capsule is a weighted mean of the votes, not a squashed sum"
 class KMeansRouting(RoutingAlgorithm):
     """Soft k-means; see :func:`torchcaps.ops.k_means_routing`."""
 
-    not_applicable = MappingProxyType(
+    not_applicable: Mapping[str, str] = MappingProxyType(
         {
             "coefficients": f"{A_MEAN}: they cannot be read off it; the trace shows that they sum to 1",
             "one_iteration_averages": "one iteration is the mean over the children, not their sum over J",
@@ -41,7 +42,7 @@ class KMeansRouting(RoutingAlgorithm):
         if distance not in DISTANCES:
             raise ValueError(f"unknown distance {distance!r}; choose 'euclidean' or 'inner'")
         if distance == "inner":
-            self.not_applicable = MappingProxyType({})
+            self.not_applicable = {}  # a proxy as an attribute of its own could not be copied with the network
 
     def forward(
         self,
