@@ -44,7 +44,9 @@ def test_rows_differ_in_nothing_but_the_routing_and_the_rate(make, data):
         assert different in ([], ["log.pictures_every"])  # which a study never does
     assert len({str(recipe) for recipe in recipes}) == len(recipes)
     assert study.split == ("test" if make is comparison_study else "validation")
-    assert recipes[0].data.validation == pytest.approx(0 if study.split == "test" else 1 / 6)
+    whole = study.split == "test" and data != "coil20"  # whose test views are of another kind than those held out
+    assert recipes[0].data.validation == pytest.approx(0 if whole else 1 / 6)
+    assert ("held out" in study.extras) == (study.split == "test" and data == "coil20")
     assert study.base is None or study.base in {cell.name for cell in study.cells}
 
 
@@ -114,7 +116,9 @@ def test_runs_of_other_settings_are_not_put_under_these(tmp_path):
     (em,) = study.choose(["em"])
     folder = write_run(tmp_path, "em", 0, 10)
     (folder / "recipe.toml").write_text(save_recipe(study.recipe(em, seed=0)))
-    check_settings(study, tmp_path)
+    check_settings(study, tmp_path, ["training.steps=10"])
+    with pytest.raises(TorchcapsError, match=r"optimizer\.lr is what is compared"):
+        check_settings(study, tmp_path, ["optimizer.lr = 0.1"])
     tuned = Settings("mnist", {"em": CONTESTANTS[0].grid[1]})
     with pytest.raises(TorchcapsError, match=r"em/seed0 was trained with model\.routing = \{'name': 'em'"):
         check_settings(comparison_study("mnist", tuned), tmp_path)

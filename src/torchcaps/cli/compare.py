@@ -95,7 +95,7 @@ def compare(
         chosen = _settings(folder, settings)
         study, place = comparison_study(data, chosen), folder
         patterns, copies = tuple(routing or ()), records
-    check_settings(study, place)
+    check_settings(study, place, changes or ())
     finished = True
     if not table_only:
         options = StudyOptions(

@@ -30,8 +30,8 @@ class MatrixCapsules(CapsuleModel):
         C, D: types of the convolutional capsules, 3×3 of stride 2 and 3×3 of stride 1.
         pose_size: m; a capsule is an m×m matrix.
         routing: of the three capsule layers, ``"em"`` in the paper; any other works, too.
-        iterations: of the routing; densities in 16 dimensions are sharp, so that the assignment is nearly hard after
-            one E step, and further iterations leave less to learn from.
+        iterations: of the routing; 3 in the paper. Densities in 16 dimensions are sharp, so that the assignment is
+            nearly hard after one E step; the default of 2 is provisional, see ``docs/routing.md``.
         margin, margin_start: of the spread loss, at the end of training and at its start.
         coordinate_addition: tell the class capsules where their children are.
         decoder: ``"fc"``, ``"conv"`` or, as in the paper, ``"none"``.

@@ -102,8 +102,8 @@ class _Mixture(RoutingAlgorithm):
 class EMRouting(_Mixture):
     """EM routing with learned β_a and β_u; see :func:`torchcaps.ops.em_routing`.
 
-    The costs are standardised by default, since one λ then fits layers of any size. The paper's own formula is
-    ``standardize=False`` with a λ of about 0.01.
+    The costs are standardised by default, so that they do not grow with the size of the layer. The paper's own formula
+    is ``standardize=False`` with a λ of about 0.01. The λ here is provisional, see ``docs/routing.md``.
     """
 
     def __init__(
@@ -147,7 +147,8 @@ class EMRouting(_Mixture):
 class VBRouting(_Mixture):
     """Variational Bayes routing with learned offsets; see :func:`torchcaps.ops.vb_routing`.
 
-    The entropies are standardised by default; the paper's own formula is ``standardize=False`` with a λ of 1.
+    The entropies are standardised by default; the paper's own formula is ``standardize=False`` with a λ of 1. The λ
+    here is provisional, see ``docs/routing.md``.
     """
 
     def __init__(

@@ -12,6 +12,7 @@ from torchcaps.data import AffineDigits, RotatedDigits, Source
 from torchcaps.data.window import to_unit_float
 from torchcaps.eval import LayerCoupling, Proportion, measure_couplings
 from torchcaps.eval.evaluate import Watch
+from torchcaps.eval.precision import full_precision
 from torchcaps.models import CapsuleModel, Model
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.studies.measure import BATCH, SMALL_BATCH, Measurement, count_errors, measured_split
@@ -97,7 +98,8 @@ def split_turns_and_couplings(task: Task) -> Measured:
             )
         both = extras[f"rotation {-degrees}"], extras[f"rotation {degrees}"]
         extras[f"turned ±{degrees}°"] = Proportion(sum(share.count for share in both), 2 * measurement.total)
-    couplings = measure_couplings(model, _first(measurement)) if isinstance(model, CapsuleModel) else {}
+    with full_precision():
+        couplings = measure_couplings(model, _first(measurement)) if isinstance(model, CapsuleModel) else {}
     return Measured(measurement.name, error, measurement.precision, extras, couplings)
 
 

@@ -84,9 +84,15 @@ def _mean_error(runs: Sequence[StudyResult]) -> float | None:
     return None if any(run.failure for run in runs) else fmean(run.error.percent for run in runs)
 
 
-def check_settings(study: Study, root: Path) -> None:
-    """Refuse a table that would name other settings than its runs had."""
+def check_settings(study: Study, root: Path, overrides: Sequence[str] = ()) -> None:
+    """Refuse a table that would name other settings than its runs had, or will have with these overrides."""
+    overridden = {text.partition("=")[0].strip() for text in overrides}
     for cell in study.cells:
+        compared = {text.partition("=")[0] for text in cell.changes} & overridden
+        if compared:
+            raise TorchcapsError(
+                f"{', '.join(sorted(compared))} is what is compared and cannot be set for all rows; leave it out"
+            )
         wanted = parse_overrides(cell.changes)
         for file in sorted((root / cell.name).glob(f"seed*/{RECIPE}")):
             saved: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))

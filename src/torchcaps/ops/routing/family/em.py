@@ -47,8 +47,8 @@ def em_routing(
         inverse_temperature: λ at the end; iteration t uses :func:`inverse_temperature_at`.
         variance_floor: ε, so that one vote alone has a finite likelihood.
         standardize: take the costs relative to those of the other parents, (cost − mean over j) / deviation over j.
-            The paper's costs grow with the number of children and dimensions, so that a λ for one layer drives the
-            activations of another to 0 or 1, where nothing is learned; standardised, one λ fits all layers.
+            The paper's costs grow with the number of children and dimensions, so that a λ for one layer may drive the
+            activations of another to 0 or 1, where little is learned; standardised, they do not grow.
 
     Shape:
         votes: ``[B, I, J, D]``. beta_a, beta_u: ``[J]``. activations: ``[B, I]``. mask: ``[B, I]`` or ``[I]``.
