@@ -102,7 +102,12 @@ def test_the_best_of_four_is_chosen_and_the_first_of_equals(tmp_path):
     grids = {contestant.name: contestant.grid for contestant in CONTESTANTS}
     assert chosen.changes == {"em": grids["em"][1], "vb": grids["vb"][0]}
     assert chosen.trials["vb"] == {"vb.1": 3.0, "vb.2": None, "vb.3": None, "vb.4": 4.0}
-    assert Settings.read(chosen.write(tmp_path)) == chosen
+    file = chosen.write(tmp_path)
+    assert Settings.read(file) == chosen
+    again = Settings("mnist", {"leaky": ("optimizer.lr=0.1",), "vb": ("optimizer.lr=0.2",)}).added_to(file)
+    assert again.changes == {"em": grids["em"][1], "vb": ("optimizer.lr=0.2",), "leaky": ("optimizer.lr=0.1",)}
+    with pytest.raises(TorchcapsError, match="was tuned on mnist, not on fashion"):
+        Settings("fashion", {}).added_to(file)
     words = {cell.name: cell.words["settings"] for cell in comparison_study("coil20", chosen).cells}
     assert words["em"] == "inverse_temperature 10.0, rate 0.002"
     assert words["dynamic"].endswith("(default, not tuned)")

@@ -84,6 +84,7 @@ def compare(
         torchcaps compare --data mnist --table-only --out records/compare-mnist
     """
     from torchcaps.train.studies import StudyOptions, check_settings, choose_settings, comparison_study, tuning_study
+    from torchcaps.train.studies.settings import SETTINGS
 
     folder = out or Path("runs") / f"compare-{data}"
     chosen: Settings | None = None
@@ -112,7 +113,7 @@ def compare(
         )
         finished = run_pieces(study, options)
     if tune:
-        chosen = choose_settings(data, study, place)
+        chosen = choose_settings(data, study, place).added_to(folder / SETTINGS)
     if chosen is not None:
         warn(f"settings of {len(chosen.changes)} rows: {chosen.write(folder)}")
         if records is not None:

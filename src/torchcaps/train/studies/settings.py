@@ -40,6 +40,15 @@ class Settings:
     def write(self, folder: Path) -> Path:
         return write_file(folder / SETTINGS, json.dumps(vars(self), indent=2, ensure_ascii=False) + "\n")
 
+    def added_to(self, file: Path) -> Settings:
+        """These, and of the rows that were not tuned here, what the file holds; rows may be tuned in several places."""
+        if not file.is_file():
+            return self
+        before = Settings.read(file)
+        if before.data != self.data:
+            raise TorchcapsError(f"{file} was tuned on {before.data}, not on {self.data}; choose another --out")
+        return Settings(self.data, {**before.changes, **self.changes}, {**before.trials, **self.trials})
+
     @classmethod
     def read(cls, file: Path) -> Settings:
         try:
