@@ -10,6 +10,7 @@ import torch
 import torchcaps
 from torchcaps.eval import measure_couplings, routing_traces
 from torchcaps.eval.couplings import coupling_sums
+from torchcaps.eval.figures import parents_figure, speed_figure, to_png
 from torchcaps.ops import RoutingTrace
 
 SMALL = {"conv_channels": 4, "primary_types": 2, "decoder": "none"}
@@ -71,3 +72,11 @@ def test_every_routing_has_couplings(routing):
     model = torchcaps.create_model("capsnet", routing=routing, **SMALL).eval()
     (layer,) = measure_couplings(model, [torch.rand(2, 1, 28, 28)]).values()
     assert all(1 - 1e-9 <= parents <= 10 + 1e-9 for parents in layer.parents)
+
+
+@pytest.mark.parametrize("speed", [1.0, 10.0, 641.3, 1000.0, 2e5])
+def test_a_comparison_of_one_can_be_drawn(speed):
+    """Limits of a logarithmic axis that meet in one point make no drawing."""
+    for error in (0.0, 0.25):
+        assert to_png(speed_figure({"alone": (speed, error, 0.0)}), 20).startswith(b"\x89PNG")
+    assert to_png(parents_figure({"alone": [10.0]}, 10), 20).startswith(b"\x89PNG")

@@ -10,6 +10,8 @@ from torchcaps.eval.figures.style import BLUE, MUTED, new_figure, styled
 
 __all__ = ["parents_figure", "speed_figure"]
 
+ROOM = 1.3  # beyond the slowest and the fastest
+
 
 @styled
 def speed_figure(points: Mapping[str, tuple[float, float, float]]) -> Any:
@@ -23,6 +25,8 @@ def speed_figure(points: Mapping[str, tuple[float, float, float]]) -> Any:
     axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+    speeds = [speed for speed, _, _ in points.values()]
+    axes.set_xlim(min(speeds) / ROOM, max(speeds) * ROOM)  # also where there is one point only
     order = sorted(points.items(), key=lambda item: item[1][1])
     for place, (name, (speed, error, deviation)) in enumerate(order):
         axes.errorbar([speed], [error], yerr=[deviation], color=BLUE, marker="o", markersize=5, capsize=2, linewidth=1)
