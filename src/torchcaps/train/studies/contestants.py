@@ -83,7 +83,7 @@ CONTESTANTS = (
     _routing(
         "k-means", "temperature", (1.0, 10.0), row="k-means-inner", title="k-means, inner product", distance="inner"
     ),
-    _routing("em", "inverse_temperature", (10.0, 30.0)),
+    _routing("em", "inverse_temperature", (10.0, 3.0)),
     _routing("vb", "inverse_temperature", (1.5, 5.0)),
     _routing("self-routing"),
     _routing("inverted-attention", "iterations", (3, 2)),
