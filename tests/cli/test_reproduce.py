@@ -11,7 +11,7 @@ import typer
 from typer.main import get_command
 
 from torchcaps.cli.app import app, main
-from torchcaps.cli.reproduce import read_time
+from torchcaps.cli.study_runs import read_time
 from torchcaps.train.studies import Study, StudyOptions
 from training_runs import TINY
 

@@ -12,8 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchcaps.data import TestSplit, TrainSplit
-from torchcaps.data.readers.matlab import affnist_split, coil20_splits, svhn_split
+from torchcaps.data import TestSplit, TrainSplit, validation_split
+from torchcaps.data.readers.matlab import affnist_split, coil20_splits, coil20_viewpoints, svhn_split
 from torchcaps.errors import DataError
 
 
@@ -47,6 +47,20 @@ def test_coil20_pictures_stand_upright_and_views_are_held_out():
     assert torch.equal(train.images[1, 0], torch.from_numpy(pixels[2]))  # object 1 at 10°
     assert torch.equal(test.images[36, 0], torch.from_numpy(pixels[73]))  # object 2 at 5°
     assert test.labels[36].item() == 1
+
+
+def test_coil20_seen_from_one_side_only():
+    train, test = coil20_viewpoints(mat(**coil_variables()[1]))
+    assert (len(train), len(test)) == (480, 960)
+    assert train.class_counts(20) == [24] * 20
+    seen, novel = (set(split.attributes["azimuth"].tolist()) for split in (train, test))
+    assert seen == {*range(0, 60, 5), *range(300, 360, 5)}
+    assert seen | novel == set(range(0, 360, 5))
+    assert not seen & novel
+    left, held_out = validation_split(train, 1 / 6)
+    azimuths = [set(split.attributes["azimuth"].tolist()) for split in (left, held_out)]
+    assert not azimuths[0] & azimuths[1]
+    assert held_out.class_counts(20) == [4] * 20
 
 
 def affnist_record(count: int = 6):

@@ -42,3 +42,19 @@ def test_wrong_use():
         nn.CapsNetLoss("text")
     with pytest.raises(ValueError, match="pass images="):
         nn.CapsNetLoss()(torch.rand(4, 10), torch.randint(0, 10, (4,)), torch.rand(4, 1, 5, 5))
+
+
+def test_the_spread_margin_grows_with_the_training():
+    loss = nn.SpreadLoss(0.9, start=0.2)
+    lengths, classes = torch.rand(6, 10), torch.randint(0, 10, (6,))
+    torch.testing.assert_close(loss(lengths, classes).total, ops.spread_loss(lengths, classes, margin=0.9))
+    for progress, margin in ((-1.0, 0.2), (0.0, 0.2), (0.5, 0.55), (1.0, 0.9), (2.0, 0.9)):
+        loss.set_progress(progress)
+        expected = ops.spread_loss(lengths, classes, margin=margin)
+        torch.testing.assert_close(loss(lengths, classes).total, expected)
+    assert not loss.state_dict()  # it follows from the step, so nothing is saved
+    constant = nn.SpreadLoss(0.5)
+    constant.set_progress(0.0)
+    assert constant.margin_now.item() == 0.5
+    with pytest.raises(ValueError, match=r"above 0 and end no lower, got 0\.95 and 0\.9"):
+        nn.SpreadLoss(0.9, start=0.95)

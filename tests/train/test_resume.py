@@ -16,11 +16,16 @@ from training_runs import losses, records, same_weights, tiny_recipe, train_tiny
 
 OPTIONS = {"device": "cpu", "progress": False}
 SMALL_CNN = ["model.name=small-cnn", "model.channels=4", "model.hidden=16", "data.drop_last=false"]
+MATRIX = ["model.A=4", "model.B=2", "model.C=2", "model.D=2", "training.batch_size=10", "training.steps=8"]
 CASES: dict[str, Recipe] = {
     "average": tiny_recipe("log.every=2"),
     "clipped": tiny_recipe("log.every=2", "optimizer.clip_norm=0.01", "optimizer.name=adamw", "training.ema=0"),
     "pairs": tiny_recipe("data.task=multimnist", "data.augment=[]", "training.batch_size=4"),
     "dropout": load_recipe("demo", [*SMALL_CNN, "training.steps=8", "training.batch_size=30", "log.tensorboard=off"]),
+    "growing margin": load_recipe(
+        "matrix-capsules",
+        [*MATRIX, "data.source=mnist-sample", "data.augment=[]", "log.every=1", "log.tensorboard=off"],
+    ),
 }
 
 
@@ -28,10 +33,10 @@ def send_at(step: int, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal arrives while a step is being prepared."""
     prepare = TrainingStep.prepare
 
-    def prepare_and_send(self: TrainingStep, now: int, rate: float) -> None:
+    def prepare_and_send(self: TrainingStep, now: int, rate: float, progress: float) -> None:
         if now == step:
             os.kill(os.getpid(), number)
-        prepare(self, now, rate)
+        prepare(self, now, rate, progress)
 
     monkeypatch.setattr(TrainingStep, "prepare", prepare_and_send)
 

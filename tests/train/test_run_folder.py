@@ -109,11 +109,11 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint(tmp_pat
 
     prepare = TrainingStep.prepare
 
-    def poison(self, step, rate):
+    def poison(self, step, rate, progress):
         if step == 4:
             with torch.no_grad():
                 self._parameters[0].mul_(float("nan"))
-        prepare(self, step, rate)
+        prepare(self, step, rate, progress)
 
     monkeypatch.setattr(TrainingStep, "prepare", poison)
     with pytest.raises(NonFiniteError, match=r"became nan at or shortly before step 5.*step-00000003.*optimizer\.lr="):
@@ -129,8 +129,8 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path, monkeypatch):
 
     prepare = TrainingStep.prepare
 
-    def poison(self, step, rate):
-        prepare(self, step, rate)
+    def poison(self, step, rate, progress):
+        prepare(self, step, rate, progress)
         if step == 5:
             self.optimizer.param_groups[0]["lr"].fill_(float("inf"))
 

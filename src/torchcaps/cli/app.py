@@ -33,6 +33,7 @@ COMMANDS = (
     "export",
     "models",
     "reproduce",
+    "compare",
     "figures",
     "doctor",
     "bench",

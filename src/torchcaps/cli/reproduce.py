@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from torchcaps.cli.shared import DataDir, console, say, warn
-
-if TYPE_CHECKING:
-    from torchcaps.eval.tables import ResultTable
+from torchcaps.cli.shared import DataDir
+from torchcaps.cli.study_runs import EXIT_UNFINISHED, read_time, run_pieces, show_study
 
 __all__ = ["register"]
-
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-EXIT_UNFINISHED = 3
 
 
 def register(app: typer.Typer) -> None:
@@ -85,7 +79,7 @@ def reproduce(
 
         torchcaps reproduce table1 --table-only --records records/table1
     """
-    from torchcaps.train.studies import StudyOptions, collect_records, get_study, run_study, study_table, write_study
+    from torchcaps.train.studies import StudyOptions, get_study
 
     chosen = get_study(study, recipe)
     folder = out or Path("runs") / chosen.name
@@ -105,39 +99,7 @@ def reproduce(
             keep_checkpoints=keep_checkpoints,
             progress=not quiet,
         )
-        finished = run_study(chosen, options, warn)
-    if records is not None:
-        count = collect_records(chosen, folder, records)
-        warn(f"{count} runs copied to {records}")
-    table = study_table(chosen, folder)
-    for file in write_study(chosen, folder):
-        warn(f"wrote {file}")
-    if sys.stdout.isatty():
-        _print(table)
-    else:
-        say(table.markdown())
+        finished = run_pieces(chosen, options)
+    show_study(chosen, folder, records)
     if not finished:
         raise typer.Exit(EXIT_UNFINISHED)
-
-
-def read_time(text: str) -> float:
-    """Seconds in ``90``, ``90s``, ``8m`` or ``1.5h``."""
-    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
-    try:
-        seconds = float(number) * UNITS[unit]
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise typer.BadParameter(f"--budget takes a time above 0 such as 90s, 8m or 1h, not {text!r}")
-    return seconds
-
-
-def _print(results: ResultTable) -> None:
-    from rich.table import Table
-
-    table = Table(*results.head, box=None, pad_edge=False)
-    for row in results.rows:
-        table.add_row(*row)
-    output = console()
-    output.print(table, highlight=False, markup=False)
-    output.print(f"\n{results.note}", highlight=False, markup=False)

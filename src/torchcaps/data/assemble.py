@@ -9,7 +9,7 @@ import torch
 from torchcaps.data.info import SourceInfo
 from torchcaps.data.readers.cifar import cifar_binary_split, cifar_python_split
 from torchcaps.data.readers.idx import idx_split
-from torchcaps.data.readers.matlab import affnist_split, coil20_splits, svhn_split
+from torchcaps.data.readers.matlab import affnist_split, coil20_splits, coil20_viewpoints, svhn_split
 from torchcaps.data.readers.npz import chest_xray_splits, npz_splits, parse_npz
 from torchcaps.data.readers.smallnorb import smallnorb_split
 from torchcaps.data.source import Split, TestSplit, TrainSplit, ValidationSplit
@@ -69,7 +69,7 @@ def _smallnorb(info: SourceInfo, contents: Contents) -> Splits:
 
 def _coil20(info: SourceInfo, contents: Contents) -> Splits:
     (data,) = contents.values()
-    train, test = coil20_splits(data)
+    train, test = coil20_viewpoints(data) if info.name == "coil20-azimuths" else coil20_splits(data)
     return train, None, test
 
 
@@ -110,6 +110,7 @@ ASSEMBLERS: dict[str, Callable[[SourceInfo, Contents], Splits]] = {
     "svhn": _svhn,
     "smallnorb": _smallnorb,
     "coil20": _coil20,
+    "coil20-azimuths": _coil20,
     "pneumoniamnist": _pneumoniamnist,
     "chest-xray": _chest_xray,
     "affnist": _affnist,

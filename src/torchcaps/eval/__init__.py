@@ -1,5 +1,6 @@
 """Measure a finished model and show what it does: metrics, intervals, figures, the report."""
 
+from torchcaps.eval.couplings import LayerCoupling, measure_couplings, routing_traces
 from torchcaps.eval.drawings import coupling_entropy, dimension_grid, draw
 from torchcaps.eval.evaluate import EvaluationResult, evaluate, evaluate_pairs, spread_pairs
 from torchcaps.eval.examples import Examples, choose_examples
@@ -19,6 +20,7 @@ __all__ = [
     "Calibration",
     "EvaluationResult",
     "Examples",
+    "LayerCoupling",
     "Proportion",
     "Run",
     "SeedSummary",
@@ -34,9 +36,11 @@ __all__ = [
     "exact_match_error",
     "label_error",
     "load_model",
+    "measure_couplings",
     "open_run",
     "predicted_classes",
     "reconstruction_errors",
+    "routing_traces",
     "spread_pairs",
     "summarize_seeds",
     "wilson_interval",

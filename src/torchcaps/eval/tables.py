@@ -13,7 +13,7 @@ from pathlib import Path
 from torchcaps.eval.output import write_file
 from torchcaps.eval.report import markup
 
-__all__ = ["ResultTable"]
+__all__ = ["ResultTable", "page"]
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,23 @@ class ResultTable:
 
     def html(self) -> str:
         """A page that needs no other file."""
-        style = resources.files("torchcaps.eval.report").joinpath("report.css").read_text(encoding="utf-8")
-        table = markup.table(self.head, self.rows, self.note or self.title, self.text_columns)
-        return (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{escape(self.title)}</title><style>{style}</style></head>"
-            f"<body><main><h1>{escape(self.title)}</h1>{table}</main></body></html>\n"
-        )
+        return page(self.title, [markup.table(self.head, self.rows, self.note or self.title, self.text_columns)])
 
     def write(self, folder: Path, name: str = "table") -> list[Path]:
         """``NAME.md``, ``NAME.csv`` and ``NAME.html`` in a folder."""
         forms = {"md": self.markdown(), "csv": self.csv(), "html": self.html()}
         return [write_file(folder / f"{name}.{suffix}", text) for suffix, text in forms.items()]
+
+
+def page(title: str, body: Sequence[str]) -> str:
+    """Finished pieces of HTML below a title, in the style of the report."""
+    style = resources.files("torchcaps.eval.report").joinpath("report.css").read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style></head>"
+        f"<body><main><h1>{escape(title)}</h1>{''.join(body)}</main></body></html>\n"
+    )
 
 
 def _line(cells: Sequence[str]) -> str:

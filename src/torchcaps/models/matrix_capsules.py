@@ -30,9 +30,9 @@ class MatrixCapsules(CapsuleModel):
         C, D: types of the convolutional capsules, 3×3 of stride 2 and 3×3 of stride 1.
         pose_size: m; a capsule is an m×m matrix.
         routing: of the three capsule layers, ``"em"`` in the paper; any other works, too.
-        iterations: of the routing; densities in 16 dimensions are sharp, so that the assignment is nearly hard after
-            one E step, and further iterations leave less to learn from.
-        margin: of the spread loss.
+        iterations: of the routing; 3 in the paper. Densities in 16 dimensions are sharp, so that the assignment is
+            nearly hard after one E step; the default of 2 is provisional, see ``docs/routing.md``.
+        margin, margin_start: of the spread loss, at the end of training and at its start.
         coordinate_addition: tell the class capsules where their children are.
         decoder: ``"fc"``, ``"conv"`` or, as in the paper, ``"none"``.
 
@@ -58,12 +58,14 @@ class MatrixCapsules(CapsuleModel):
         margin: float = 0.9,
         coordinate_addition: bool = True,
         decoder: str = "none",
+        margin_start: float = 0.2,
     ) -> None:
         super().__init__()
         self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         routing = self.settings["routing"] = routing_config(routing)  # each layer builds its own, of its own size
         self.image_shape = check_image_shape(image_shape, num_classes)
-        self.num_classes, self.margin = num_classes, margin
+        self.num_classes, self.margin, self.margin_start = num_classes, margin, margin_start
+        self.make_loss()  # a margin that cannot be is an error here, not after the data has been read
         if min(self.image_shape[1:]) < 17:
             raise ValueError(
                 f"pictures of {self.image_shape[1]}×{self.image_shape[2]} are too small for three layers of capsules; "
@@ -96,5 +98,5 @@ class MatrixCapsules(CapsuleModel):
         return CapsNetOutput(out.capsules, out.activations, out.trace)
 
     def make_loss(self) -> CapsuleLoss:
-        """The spread loss of the paper."""
-        return SpreadLoss(self.margin)
+        """The spread loss of the paper, whose margin grows in the course of training."""
+        return SpreadLoss(self.margin, self.margin_start)

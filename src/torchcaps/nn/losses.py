@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from torchcaps import ops
@@ -54,6 +55,9 @@ class CapsuleLoss(nn.Module):
         """The term that tells the classes apart."""
         raise NotImplementedError
 
+    def set_progress(self, progress: float) -> None:
+        """Say which share of the training is over; only a loss that changes with it listens."""
+
     def forward(
         self, lengths: Tensor, targets: Tensor, reconstruction: Tensor | None = None, images: Tensor | None = None
     ) -> LossTerms:
@@ -98,23 +102,43 @@ class CapsNetLoss(CapsuleLoss):
 class SpreadLoss(CapsuleLoss):
     """Spread loss, mean over the batch, plus reconstruction loss; see :func:`torchcaps.ops.spread_loss`.
 
+    The margin in force is a tensor beside the weights, so that :meth:`set_progress` also reaches a step that was
+    compiled or captured in a CUDA graph. It is the last one until progress is told.
+
     Args:
-        margin: by how much the true class must lead. The paper raises it from 0.2 to 0.9 while it trains; in a loop
-            of your own, set ``loss.margin = loss.margin_at(step / steps)``.
+        margin: by how much the true class must lead in the end.
+        start: and in the beginning; in between it grows linearly, in the paper from 0.2 to 0.9. ``None`` keeps
+            ``margin`` throughout. ``fit`` tells the progress; in a loop of your own, call
+            ``loss.set_progress(step / steps)`` before each step.
         reconstruction_scale: factor on the sum of squared pixel differences.
+
+    Example:
+        >>> from torchcaps import nn
+        >>> loss = nn.SpreadLoss(start=0.2)
+        >>> loss.set_progress(0.5)
+        >>> loss.margin_now
+        tensor(0.5500)
     """
 
-    def __init__(self, margin: float = 0.9, reconstruction_scale: float = 0.0005) -> None:
+    margin_now: Tensor
+
+    def __init__(self, margin: float = 0.9, start: float | None = None, reconstruction_scale: float = 0.0005) -> None:
         super().__init__(reconstruction_scale)
         self.margin = margin
+        self.start = margin if start is None else start
+        if not 0 < self.start <= margin:
+            raise ValueError(f"the margin must start above 0 and end no lower, got {self.start} and {margin}")
+        self.register_buffer("margin_now", torch.tensor(float(margin)), persistent=False)
 
     def class_loss(self, lengths: Tensor, targets: Tensor) -> Tensor:
-        return ops.spread_loss(lengths, targets, margin=self.margin)
+        return ops.spread_loss(lengths, targets, margin=self.margin_now)
 
-    @staticmethod
-    def margin_at(progress: float) -> float:
-        """The paper's margin after this share of the training, from 0.2 to 0.9."""
-        return 0.2 + 0.7 * min(1.0, max(0.0, progress))
+    def margin_at(self, progress: float) -> float:
+        """The margin after this share of the training, 0 to 1."""
+        return self.start + (self.margin - self.start) * min(1.0, max(0.0, progress))
+
+    def set_progress(self, progress: float) -> None:
+        self.margin_now.fill_(self.margin_at(progress))
 
     def extra_repr(self) -> str:
-        return f"margin={self.margin}, reconstruction_scale={self.reconstruction_scale}"
+        return f"margin={self.margin}, start={self.start}, reconstruction_scale={self.reconstruction_scale}"

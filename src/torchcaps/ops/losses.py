@@ -49,12 +49,15 @@ def margin_loss(
     return _reduce(loss, reduction)
 
 
-def spread_loss(activations: Tensor, targets: Tensor, *, margin: float = 0.9, reduction: str = "mean") -> Tensor:
+def spread_loss(
+    activations: Tensor, targets: Tensor, *, margin: float | Tensor = 0.9, reduction: str = "mean"
+) -> Tensor:
     r"""Spread loss (Hinton, Sabour, Frosst 2018): the true class must lead every other one by the margin m.
 
     .. math:: L = \sum_{i \ne t} \max\big(0,\ m - (a_t - a_i)\big)^2
 
-    The paper raises m from 0.2 to 0.9 in the course of training. Where several classes are present, each of them
+    The paper raises m from 0.2 to 0.9 in the course of training; a tensor without dimensions can be changed between
+    the steps of a captured graph. Where several classes are present, each of them
     must lead each absent one.
 
     Shape:

@@ -107,6 +107,8 @@ class StepRunner:
         self._capture = False
         graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
+        # The peak is to be that of a step: the warm-up also searched for convolutions, with memory of its own.
+        torch.cuda.reset_peak_memory_stats()
         try:
             self.step.optimizer.zero_grad(set_to_none=True)
             with torch.cuda.graph(graph, stream=self._stream):

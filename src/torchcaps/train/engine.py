@@ -73,7 +73,7 @@ class Engine:
         self.periods = Periods(
             log.every, log.validate_every or epoch, log.checkpoint_every or epoch, log.pictures_every or epoch
         )
-        objective = Objective(self.model, self.precision)
+        objective = Objective(self.model, self.precision).to(device)  # the loss has tensors of its own
         self.step = TrainingStep(
             world.wrap(objective),
             self.optimizer,
@@ -82,6 +82,7 @@ class Engine:
             recipe.optimizer.clip_norm,
             recipe.seed,
             world.rank,
+            objective.set_progress,
         )
         self.state = TrainingState(self.model, self.optimizer, self.average, self.step.meter)
         self._mark, self._mark_step = 0.0, 0  # when the steps since the last record began
@@ -115,6 +116,7 @@ class Engine:
         compiled = wants_compile(self.recipe.training, self.world.device, left)
         if self.world.device.type == "cuda":
             torch.backends.cudnn.benchmark = True  # every batch has the same shape, so the search pays
+            torch.cuda.reset_peak_memory_stats(self.world.device)  # of a run before this one
         runner = StepRunner(self.step, self.recipe.training, self.world, compiled, self._note)
         self.model.train()
         saved = self.done
@@ -123,8 +125,8 @@ class Engine:
             self.tensorboard.show_graph(self.model, self._first_batch().images)
         self._mark, self._mark_step = time.perf_counter(), self.done
         while self.done < self.total_steps:
-            base = self.recipe.optimizer.lr
-            self.step.prepare(self.done, learning_rate(self.recipe.schedule, base, self.done, self.total_steps))
+            rate = learning_rate(self.recipe.schedule, self.recipe.optimizer.lr, self.done, self.total_steps)
+            self.step.prepare(self.done, rate, progress=self.done / self.total_steps)
             runner.run()
             self.done += 1
             last = self.done == self.total_steps

@@ -44,6 +44,11 @@ class Objective(nn.Module):
         self.loss: nn.Module = model.make_loss()  # type: ignore[operator]
         self.precision = precision
 
+    def set_progress(self, progress: float) -> None:
+        """Which share of the training is over, for a loss that changes with it."""
+        if isinstance(self.loss, CapsuleLoss):
+            self.loss.set_progress(progress)
+
     def forward(self, images: Tensor, labels: Tensor, targets: Tensor) -> StepTerms:
         device = images.device.type
         half = self.precision != torch.float32

@@ -20,8 +20,12 @@ METER = ("loss", "margin", "reconstruction", "wrong", "examples", "steps")
 class TrainingStep:
     """Batch, augmentation, forward, backward, clipping, optimiser and average of the weights.
 
-    Before each call :meth:`prepare` writes the step number, the rate and the share of the average to their fixed
-    addresses; the call itself reads nothing else. Losses and errors are added up on the device in ``meter``.
+    Before each call :meth:`prepare` writes the step number, the rate, what the loss takes from the progress and the
+    share of the average to their fixed addresses; the call itself reads nothing else. Losses and errors are added up
+    on the device in ``meter``.
+
+    Args:
+        set_progress: called with the share of the training that is over, before each step.
     """
 
     def __init__(
@@ -33,6 +37,7 @@ class TrainingStep:
         clip_norm: float,
         seed: int,
         rank: int = 0,
+        set_progress: Callable[[float], None] | None = None,
     ) -> None:
         self.objective = objective
         self.optimizer = optimizer
@@ -40,6 +45,7 @@ class TrainingStep:
         self.batch: Callable[[Tensor], Example] = feed.batch
         self.average = average
         self.clip_norm = clip_norm
+        self._set_progress = set_progress
         self._seed, self._rank = seed, rank
         device = feed.loader.device
         self.step = torch.zeros((), dtype=torch.int64, device=device)
@@ -48,12 +54,14 @@ class TrainingStep:
         self._counts = torch.tensor([share, 1], dtype=torch.float64, device=device)
         self._parameters: list[Tensor] = [p for group in optimizer.param_groups for p in group["params"]]
 
-    def prepare(self, step: int, learning_rate: float) -> None:
+    def prepare(self, step: int, learning_rate: float, progress: float = 0.0) -> None:
         """Host work before a step: small, and without waiting for the device."""
         self.feed.loader.prepare(step)
         self.step.fill_(step)
         for group in self.optimizer.param_groups:
             group["lr"].fill_(learning_rate)
+        if self._set_progress is not None:
+            self._set_progress(progress)
         if self.average is not None:
             self.average.prepare(step)
         # Dropout and the like: the numbers of a step follow from the step, so there is no state to save.

@@ -10,7 +10,7 @@ from typing import Any
 
 from torchcaps.train.recipe import ModelSection, Recipe, RecipeError
 
-__all__ = ["differing_keys", "flatten", "merge_tables", "recipe_from_table", "recipe_to_table", "to_toml"]
+__all__ = ["differing_keys", "flatten", "merge_tables", "recipe_from_table", "recipe_to_table", "to_toml", "toml_value"]
 
 Table = dict[str, Any]
 
@@ -77,10 +77,10 @@ def differing_keys(one: Recipe, other: Recipe) -> list[str]:
 
 def to_toml(table: Mapping[str, Any]) -> str:
     """The table as TOML: plain keys first, then one section each."""
-    lines = [f"{key} = {_literal(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
+    lines = [f"{key} = {toml_value(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
     for key, section in table.items():
         if isinstance(section, Mapping):
-            lines += ["", f"[{key}]", *(f"{name} = {_literal(value)}" for name, value in section.items())]
+            lines += ["", f"[{key}]", *(f"{name} = {toml_value(value)}" for name, value in section.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -126,14 +126,19 @@ def _plain(value: Any) -> Any:
     return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def _literal(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it within a line.
+
+    >>> toml_value({"name": "em", "standardize": True})
+    '{name = "em", standardize = true}'
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
         return f'"{escaped}"'
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_literal, value))}]"
+        return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key} = {_literal(entry)}" for key, entry in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {toml_value(entry)}" for key, entry in value.items()) + "}"
     return repr(value)

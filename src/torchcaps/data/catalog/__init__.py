@@ -3,7 +3,7 @@
 from torchcaps.data.catalog.digits import FASHION_MNIST, KMNIST, MNIST, MNIST_SAMPLE, NOTMNIST
 from torchcaps.data.catalog.emnist import EMNIST
 from torchcaps.data.catalog.medical import CHEST_XRAY, PNEUMONIAMNIST
-from torchcaps.data.catalog.objects import AFFNIST, CIFAR10, COIL20, SMALLNORB, SVHN
+from torchcaps.data.catalog.objects import AFFNIST, CIFAR10, COIL20, COIL20_AZIMUTHS, SMALLNORB, SVHN
 from torchcaps.data.info import SourceInfo
 
 __all__ = ["CATALOG"]
@@ -22,6 +22,7 @@ CATALOG: dict[str, SourceInfo] = {
         SVHN,
         SMALLNORB,
         COIL20,
+        COIL20_AZIMUTHS,
         PNEUMONIAMNIST,
         CHEST_XRAY,
     )

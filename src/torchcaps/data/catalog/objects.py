@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from torchcaps.data.catalog.digits import DIGITS
 from torchcaps.data.info import Download, FileSet, NpmPackage, PublishedFile, SourceInfo
 
-__all__ = ["AFFNIST", "CIFAR10", "COIL20", "SMALLNORB", "SVHN"]
+__all__ = ["AFFNIST", "CIFAR10", "COIL20", "COIL20_AZIMUTHS", "SMALLNORB", "SVHN"]
 
 CIFAR_BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
 CIFAR_BINARY_MD5 = (
@@ -130,6 +132,15 @@ COIL20 = SourceInfo(
             "c940a2768c55a6edbbe697c6b93eec18",
         ),
     ),
+)
+
+COIL20_AZIMUTHS = dataclasses.replace(
+    COIL20,
+    name="coil20-azimuths",
+    title="COIL-20 objects, whole sides held out",
+    train_count=480,
+    test_count=960,
+    split_rule="by azimuth: 300° … 355° and 0° … 55° to train, 60° … 295° to test",
 )
 
 AFFNIST = SourceInfo(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from typing import Any
 
@@ -13,7 +14,9 @@ from torchcaps.data.optional import matlab_io
 from torchcaps.data.source import AnySplit, Split, TestSplit, TrainSplit
 from torchcaps.errors import DataError
 
-__all__ = ["affnist_split", "coil20_splits", "svhn_split"]
+__all__ = ["affnist_split", "coil20_splits", "coil20_viewpoints", "svhn_split"]
+
+FIRST_NOVEL, LAST_NOVEL = 60, 295  # degrees
 
 
 def svhn_split(data: bytes, kind: type[AnySplit], *, where: str = "SVHN") -> AnySplit:
@@ -31,10 +34,33 @@ def svhn_split(data: bytes, kind: type[AnySplit], *, where: str = "SVHN") -> Any
 
 
 def coil20_splits(data: bytes, *, where: str = "COIL-20") -> tuple[TrainSplit, TestSplit]:
-    """``X`` in 0…1 ``[1440, 1024]``, a picture column by column, 72 azimuths an object; ``Y`` 1…20.
+    """Views at even multiples of 5° train, those at odd multiples test: the objects are known, the views are not."""
+    everything = _coil20(data, where)
+    view = everything.attributes["azimuth"] // 5
+    return (
+        everything.select(torch.nonzero(view % 2 == 0)[:, 0], TrainSplit),
+        everything.select(torch.nonzero(view % 2 == 1)[:, 0], TestSplit),
+    )
 
-    Views at even multiples of 5° train, those at odd multiples test: the objects are known, the views are not.
+
+def coil20_viewpoints(data: bytes, *, where: str = "COIL-20") -> tuple[TrainSplit, TestSplit]:
+    """Views from one side train (300° … 355° and 0° … 55°), all others test, up to 120° away from any that was seen.
+
+    The azimuths are those that Hinton, Sabour and Frosst (2018) hold out of smallNORB. An azimuth is a group, so that
+    what is held out of the training views to make choices by is also seen from elsewhere.
     """
+    everything = _coil20(data, where)
+    azimuth = everything.attributes["azimuth"]
+    novel = (azimuth >= FIRST_NOVEL) & (azimuth <= LAST_NOVEL)
+    grouped = dataclasses.replace(everything, groups=azimuth)
+    return (
+        grouped.select(torch.nonzero(~novel)[:, 0], TrainSplit),
+        grouped.select(torch.nonzero(novel)[:, 0], TestSplit),
+    )
+
+
+def _coil20(data: bytes, where: str) -> Split:
+    """``X`` in 0…1 ``[1440, 1024]``, a picture column by column, 72 azimuths an object; ``Y`` 1…20."""
     variables = _load(data, where)
     pixels = _variable(variables, "X", where)
     labels = _variable(variables, "Y", where).reshape(-1)
@@ -49,14 +75,10 @@ def coil20_splits(data: bytes, *, where: str = "COIL-20") -> tuple[TrainSplit, T
         pixels = np.rint(pixels * 255)
     pictures = pixels.astype(np.uint8).reshape(-1, 1, 32, 32).transpose(0, 1, 3, 2)  # columns first in MATLAB
     view = torch.arange(len(pictures)) % 72
-    everything = Split(
+    return Split(
         images=torch.from_numpy(pictures.copy()),
         labels=_labels(labels, 1, 20, where) - 1,
         attributes={"azimuth": view * 5},
-    )
-    return (
-        everything.select(torch.nonzero(view % 2 == 0)[:, 0], TrainSplit),
-        everything.select(torch.nonzero(view % 2 == 1)[:, 0], TestSplit),
     )
 
 

@@ -7,6 +7,7 @@ from torchcaps.eval.figures.charts import (
     entropy_figure,
     intervals_figure,
 )
+from torchcaps.eval.figures.comparison import parents_figure, speed_figure
 from torchcaps.eval.figures.grids import (
     difference_colours,
     dimension_figure,
@@ -26,8 +27,10 @@ __all__ = [
     "entropy_figure",
     "intervals_figure",
     "pairs_figure",
+    "parents_figure",
     "picture_grid",
     "reconstruction_figure",
+    "speed_figure",
     "sweep_figure",
     "to_png",
     "to_svg",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ A_MEAN = "the capsule is a weighted mean of the votes, not a squashed sum"
 class KMeansRouting(RoutingAlgorithm):
     """Soft k-means; see :func:`torchcaps.ops.k_means_routing`."""
 
-    not_applicable = MappingProxyType(
+    not_applicable: Mapping[str, str] = MappingProxyType(
         {
             "coefficients": f"{A_MEAN}: they cannot be read off it; the trace shows that they sum to 1",
             "one_iteration_averages": "one iteration is the mean over the children, not their sum over J",
@@ -41,7 +42,7 @@ class KMeansRouting(RoutingAlgorithm):
         if distance not in DISTANCES:
             raise ValueError(f"unknown distance {distance!r}; choose 'euclidean' or 'inner'")
         if distance == "inner":
-            self.not_applicable = MappingProxyType({})
+            self.not_applicable = {}  # a proxy as an attribute of its own could not be copied with the network
 
     def forward(
         self,
@@ -101,8 +102,8 @@ class _Mixture(RoutingAlgorithm):
 class EMRouting(_Mixture):
     """EM routing with learned β_a and β_u; see :func:`torchcaps.ops.em_routing`.
 
-    The costs are standardised by default, since one λ then fits layers of any size. The paper's own formula is
-    ``standardize=False`` with a λ of about 0.01.
+    The costs are standardised by default, so that they do not grow with the size of the layer. The paper's own formula
+    is ``standardize=False`` with a λ of about 0.01. The λ here is provisional, see ``docs/routing.md``.
     """
 
     def __init__(
@@ -146,7 +147,8 @@ class EMRouting(_Mixture):
 class VBRouting(_Mixture):
     """Variational Bayes routing with learned offsets; see :func:`torchcaps.ops.vb_routing`.
 
-    The entropies are standardised by default; the paper's own formula is ``standardize=False`` with a λ of 1.
+    The entropies are standardised by default; the paper's own formula is ``standardize=False`` with a λ of 1. The λ
+    here is provisional, see ``docs/routing.md``.
     """
 
     def __init__(

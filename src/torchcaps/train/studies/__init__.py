@@ -2,21 +2,29 @@
 
 from torchcaps.train.studies.catalog import get_study, list_studies
 from torchcaps.train.studies.collect import collect_records, write_study
+from torchcaps.train.studies.comparison import COMPARED_DATA, comparison_study, tuning_study
 from torchcaps.train.studies.definition import Cell, Study
 from torchcaps.train.studies.results import StudyResult, read_results
 from torchcaps.train.studies.run import StudyOptions, run_study
+from torchcaps.train.studies.settings import Settings, check_settings, choose_settings
 from torchcaps.train.studies.table import study_table
 
 __all__ = [
+    "COMPARED_DATA",
     "Cell",
+    "Settings",
     "Study",
     "StudyOptions",
     "StudyResult",
+    "check_settings",
+    "choose_settings",
     "collect_records",
+    "comparison_study",
     "get_study",
     "list_studies",
     "read_results",
     "run_study",
     "study_table",
+    "tuning_study",
     "write_study",
 ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from torchcaps.errors import TorchcapsError
 from torchcaps.train.run_folder import ENVIRONMENT, METRICS, RECIPE
 from torchcaps.train.studies.definition import Study
+from torchcaps.train.studies.page import write_page
 from torchcaps.train.studies.results import RESULT
 from torchcaps.train.studies.sweep import write_sweep
 from torchcaps.train.studies.table import study_table
@@ -18,9 +19,10 @@ RECORD_FILES = (RECIPE, ENVIRONMENT, METRICS, RESULT)
 
 
 def write_study(study: Study, root: Path) -> list[Path]:
-    """The table of the runs below a folder, and the curve where the study has one, written beside them."""
+    """The table of the runs below a folder, and the curve and page where the study has one, written beside them."""
     files = study_table(study, root).write(root)
-    return [*files, *(write_sweep(study, root, root) if study.sweep else ())]
+    files += write_sweep(study, root, root) if study.sweep else []
+    return [*files, *(write_page(study, root, root) if study.page else ())]
 
 
 def collect_records(study: Study, root: Path, records: Path) -> int:

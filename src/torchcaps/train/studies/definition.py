@@ -49,6 +49,8 @@ class Study:
         split: ``"test"``, looked at once by finished runs; or ``"validation"``, where choices are to be made.
         protocol: how a run is measured there, a name of :data:`torchcaps.train.studies.protocols.PROTOCOLS`.
         extras: what else is measured and shown, by name; ``sweep`` names a series of extras that makes a curve.
+        facts: numbers that follow from the records, by a name of :data:`torchcaps.train.studies.facts.FACTS`.
+        page: whether to draw the figures of a comparison and put them on a page with the table.
         changes: laid over every cell's recipe, before its own.
         base: the cell that others are compared with, if any.
         seeds: how many each cell has unless told otherwise.
@@ -63,6 +65,8 @@ class Study:
     protocol: str = "split"
     extras: tuple[str, ...] = ()
     sweep: str = ""
+    facts: tuple[str, ...] = ()
+    page: bool = False
     changes: tuple[str, ...] = ()
     base: str | None = None
     seeds: int = 3

@@ -10,15 +10,18 @@ from torch import Tensor
 
 from torchcaps.data import AffineDigits, RotatedDigits, Source
 from torchcaps.data.window import to_unit_float
-from torchcaps.eval import Proportion
+from torchcaps.eval import LayerCoupling, Proportion, measure_couplings
 from torchcaps.eval.evaluate import Watch
-from torchcaps.models import Model
+from torchcaps.eval.precision import full_precision
+from torchcaps.models import CapsuleModel, Model
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.studies.measure import BATCH, SMALL_BATCH, Measurement, count_errors, measured_split
 
-__all__ = ["ANGLES", "PROTOCOLS", "Measured", "Task"]
+__all__ = ["ANGLES", "PROTOCOLS", "TURNS", "Measured", "Task"]
 
 ANGLES = tuple(range(-90, 91, 10))
+TURNS = (15, 30, 45)  # degrees, to both sides
+PICTURES_TRACED = 1000
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Measured:
     error: Proportion
     precision: torch.dtype = torch.float32
     extras: Mapping[str, Proportion] = field(default_factory=dict)
+    couplings: Mapping[str, LayerCoupling] = field(default_factory=dict)
 
 
 def whole_split(task: Task) -> Measured:
@@ -75,4 +79,42 @@ def affine_copies(task: Task) -> Measured:
     return Measured(f"{copies.name}{suffix}", error, extras=extras)
 
 
-PROTOCOLS: dict[str, Callable[[Task], Measured]] = {"split": whole_split, "affine": affine_copies}
+def split_turns_and_couplings(task: Task) -> Measured:
+    """A split as it is and turned by each angle about its middle, cut at the picture's edge; and the couplings.
+
+    The entropy and the parents of a child are means over the first thousand examples.
+    """
+    measurement = Measurement(task.recipe, task.source, task.split, task.device, task.limit)
+    model = task.model.to(task.device)
+    error = measurement.error(model, task.watch)
+    size = model.image_shape[-1]
+    extras = {"rotation 0": error}
+    for degrees in TURNS:
+        for signed in (-degrees, degrees):
+            turned = RotatedDigits(measurement.split, signed, size, task.device).turned
+            batches = ((turned(images), labels) for images, labels in measurement.batches())
+            extras[f"rotation {signed}"] = count_errors(
+                model, batches, measurement.total, measurement.precision, task.watch
+            )
+        both = extras[f"rotation {-degrees}"], extras[f"rotation {degrees}"]
+        extras[f"turned ±{degrees}°"] = Proportion(sum(share.count for share in both), 2 * measurement.total)
+    with full_precision():
+        couplings = measure_couplings(model, _first(measurement)) if isinstance(model, CapsuleModel) else {}
+    return Measured(measurement.name, error, measurement.precision, extras, couplings)
+
+
+def _first(measurement: Measurement) -> Iterator[Tensor]:
+    """The first pictures, a few at a time, since traces are large."""
+    left = PICTURES_TRACED
+    for images, _ in measurement.batches():
+        yield from images[:left].split(SMALL_BATCH)
+        left -= len(images)
+        if left <= 0:
+            return
+
+
+PROTOCOLS: dict[str, Callable[[Task], Measured]] = {
+    "split": whole_split,
+    "affine": affine_copies,
+    "routing": split_turns_and_couplings,
+}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from torchcaps.errors import TorchcapsError
-from torchcaps.eval import Proportion
+from torchcaps.eval import LayerCoupling, Proportion
 from torchcaps.eval.output import write_file
 
 __all__ = ["RESULT", "StudyResult", "read_results", "run_path"]
@@ -25,6 +25,7 @@ class StudyResult:
         errors, examples: counted on ``split`` of ``data``; both 0 where training failed.
         weights: ``"last"`` or ``"averaged"``, whichever the recipe keeps.
         extras: what else was counted, (errors, examples) by name.
+        couplings: of each capsule layer, from below to above; empty where the study does not look at them.
         failure: why training could not be finished, if it could not.
     """
 
@@ -42,6 +43,7 @@ class StudyResult:
     training_seconds: float
     extras: Mapping[str, Sequence[int]] = field(default_factory=dict)
     failure: str = ""
+    couplings: Mapping[str, LayerCoupling] = field(default_factory=dict)
 
     @property
     def error(self) -> Proportion:
@@ -54,6 +56,7 @@ class StudyResult:
 
     def write(self, folder: Path) -> Path:
         facts: dict[str, Any] = dict(vars(self))
+        facts["couplings"] = {name: vars(layer) for name, layer in self.couplings.items()}
         if not self.failure:
             facts["error_percent"] = self.error.percent
             facts["error_percent_interval"] = [round(100 * bound, 4) for bound in self.error.interval]
@@ -63,11 +66,18 @@ class StudyResult:
     def read(cls, file: Path) -> StudyResult:
         try:
             facts = json.loads(file.read_text(encoding="utf-8"))
-            return cls(**{name: facts[name] for name in cls.__dataclass_fields__})
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            known = {name: facts[name] for name in cls.__dataclass_fields__ if name in facts}
+            layers = known.pop("couplings", {})  # results that were written before there were couplings have none
+            known["couplings"] = {name: _coupling(**layer) for name, layer in layers.items()}
+            return cls(**known)
+        except (OSError, ValueError, TypeError, AttributeError) as error:
             raise TorchcapsError(
                 f"{file} is damaged or no result of a study: {error!r}; remove it to measure again"
             ) from error
+
+
+def _coupling(upper: int, entropy: Sequence[float], parents: Sequence[float]) -> LayerCoupling:
+    return LayerCoupling(upper, tuple(entropy), tuple(parents))
 
 
 def run_path(root: Path, cell: str, seed: int) -> Path:

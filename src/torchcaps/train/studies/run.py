@@ -193,6 +193,7 @@ class _Runner:
             epochs=float(last["epoch"]),
             training_seconds=float(last["seconds"]),
             extras=extras,
+            couplings=measured.couplings,
         )
         found.write(folder.path)
         self._measured.add(folder.path)

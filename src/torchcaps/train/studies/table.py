@@ -8,6 +8,7 @@ from pathlib import Path
 from torchcaps.eval import SeedSummary, difference_of_means, summarize_seeds
 from torchcaps.eval.tables import ResultTable
 from torchcaps.train.studies.definition import Cell, Study
+from torchcaps.train.studies.facts import fact_text
 from torchcaps.train.studies.results import StudyResult, read_results
 
 __all__ = ["study_table"]
@@ -24,8 +25,8 @@ def study_table(study: Study, root: Path) -> ResultTable:
     results = read_results(root, [cell.name for cell in study.cells])
     base = _finished(results[study.base]) if study.base else []
     difference = ("difference", "95 % interval of it") if study.base else ()
-    rows = [_row(study, cell, results[cell.name], base) for cell in study.cells]
-    head = (*study.columns, *MEASURED, *difference, *study.extras, *LENGTH)
+    rows = [_row(study, cell, results[cell.name], base, root) for cell in study.cells]
+    head = (*study.columns, *MEASURED, *difference, *study.extras, *study.facts, *LENGTH)
     note = study.note + _warning([result for found in results.values() for result in found])
     return ResultTable(study.title, head, rows, note, text_columns=len(study.columns))
 
@@ -34,14 +35,16 @@ def _finished(results: Sequence[StudyResult]) -> list[StudyResult]:
     return [result for result in results if not result.failure]
 
 
-def _row(study: Study, cell: Cell, results: Sequence[StudyResult], base: Sequence[StudyResult]) -> tuple[str, ...]:
+def _row(
+    study: Study, cell: Cell, results: Sequence[StudyResult], base: Sequence[StudyResult], root: Path
+) -> tuple[str, ...]:
     words = tuple(cell.words.get(column, "") for column in study.columns)
     finished = _finished(results)
     failed = len(results) - len(finished)
     count = f"{len(finished)}" + (f", {failed} failed" if failed else "")
     if not finished:
         empty = "failed" if failed else "–"
-        others = ("–",) * (len(study.extras) + (2 if study.base else 0))
+        others = ("–",) * (len(study.extras) + len(study.facts) + (2 if study.base else 0))
         return (*words, empty, "–", count, *others, "–", "–")
     summary = summarize_seeds([result.error.percent for result in finished])
     compared: tuple[str, ...] = ()
@@ -51,7 +54,8 @@ def _row(study: Study, cell: Cell, results: Sequence[StudyResult], base: Sequenc
     errors = ", ".join(str(result.errors) for result in finished)
     total = f"{errors} of {finished[0].examples:,}"
     extras = tuple(_extra(name, finished) for name in study.extras)
-    return (*words, _mean(summary), _interval(summary, finished), count, *compared, *extras, epochs, total)
+    facts = tuple(fact_text(name, finished, root) for name in study.facts)
+    return (*words, _mean(summary), _interval(summary, finished), count, *compared, *extras, *facts, epochs, total)
 
 
 def _warning(results: Sequence[StudyResult]) -> str:

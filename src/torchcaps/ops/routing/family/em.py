@@ -47,8 +47,8 @@ def em_routing(
         inverse_temperature: λ at the end; iteration t uses :func:`inverse_temperature_at`.
         variance_floor: ε, so that one vote alone has a finite likelihood.
         standardize: take the costs relative to those of the other parents, (cost − mean over j) / deviation over j.
-            The paper's costs grow with the number of children and dimensions, so that a λ for one layer drives the
-            activations of another to 0 or 1, where nothing is learned; standardised, one λ fits all layers.
+            The paper's costs grow with the number of children and dimensions, so that a λ for one layer may drive the
+            activations of another to 0 or 1, where little is learned; standardised, they do not grow.
 
     Shape:
         votes: ``[B, I, J, D]``. beta_a, beta_u: ``[J]``. activations: ``[B, I]``. mask: ``[B, I]`` or ``[I]``.
@@ -94,7 +94,11 @@ def em_maximisation(votes: Tensor, weights: Tensor, variance_floor: float) -> tu
     totals = weights.sum(dim=1)
     shares = weights / totals.clamp(min=torch.finfo(totals.dtype).tiny).unsqueeze(1)
     means = (shares.unsqueeze(3) * votes).sum(dim=1)
-    variances = (shares.unsqueeze(3) * (votes - means.unsqueeze(1)).square()).sum(dim=1) + variance_floor
+    # The spread about any fixed centre, less the square of how far the mean is from it. About the mean itself the
+    # second term is 0 and so is its gradient: nothing of the size of the votes is summed up for the means' sake.
+    centres = means.detach()
+    spread = (shares.unsqueeze(3) * (votes - centres.unsqueeze(1)).square()).sum(dim=1)
+    variances = spread - (means - centres).square() + variance_floor
     return means, variances, totals
 
 

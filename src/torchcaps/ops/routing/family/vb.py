@@ -110,11 +110,11 @@ def vb_maximisation(votes: Tensor, weights: Tensor, prior_scatter: float) -> Pos
     shares = weights / count.clamp(min=torch.finfo(count.dtype).tiny).unsqueeze(1)
     average = (shares.unsqueeze(3) * votes).sum(dim=1)
     shrink = (count / (PRIOR_COUNT + count)).unsqueeze(2)
-    scatter = (
-        prior_scatter
-        + (weights.unsqueeze(3) * (votes - average.unsqueeze(1)).square()).sum(dim=1)
-        + PRIOR_COUNT * shrink * average.square()
-    )
+    # About a fixed centre, as in em_maximisation: the second term is 0 and so is its gradient.
+    centres = average.detach()
+    spread = (weights.unsqueeze(3) * (votes - centres.unsqueeze(1)).square()).sum(dim=1)
+    spread = spread - count.unsqueeze(2) * (average - centres).square()
+    scatter = prior_scatter + spread + PRIOR_COUNT * shrink * average.square()
     degrees = D + 1 + count
     steps = torch.arange(D, dtype=votes.dtype, device=votes.device)
     log_precision = (

@@ -1,0 +1,135 @@
+"""``torchcaps compare``: every routing in the same network, on the same data, with the same budget and seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from torchcaps.cli.shared import DataDir, warn
+from torchcaps.cli.study_runs import EXIT_UNFINISHED, read_time, run_pieces, show_study
+
+if TYPE_CHECKING:
+    from torchcaps.train.studies import Settings
+
+__all__ = ["register"]
+
+TRIALS_FOLDER = "tune"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("compare")(compare)
+
+
+def compare(
+    data: Annotated[
+        str, typer.Option("--data", metavar="NAME", help="mnist, fashion, multimnist or coil20.")
+    ] = "mnist",
+    routing: Annotated[
+        list[str] | None,
+        typer.Option("--routing", metavar="PATTERN", help="Only these rows, such as em or 'k-means*'; repeatable."),
+    ] = None,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Choose the settings first, four for each row, on held-out examples.")
+    ] = False,
+    settings: Annotated[
+        Path | None,
+        typer.Option("--settings", help="Settings that --tune chose elsewhere; OUT/settings.json unless told."),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, help="Seeds 0 to N − 1 of each row; 3, or 1 with --tune.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="TIME", help="Stop after 8m, 90s or 1h; the same command goes on.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; else runs/compare-DATA.")] = None,
+    data_dir: DataDir = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change every row's recipe; may be given again."),
+    ] = None,
+    scale: Annotated[float, typer.Option("--scale", help="Length of every run times this; the warm-up follows.")] = 1.0,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")] = "auto",
+    test_pairs: Annotated[
+        int, typer.Option("--test-pairs", min=1, help="Pairs of MultiMNIST to measure, evenly spaced.")
+    ] = 100_000,
+    table_only: Annotated[
+        bool, typer.Option("--table-only", help="Train nothing; the table of what is there.")
+    ] = False,
+    records: Annotated[
+        Path | None, typer.Option("--records", help="Copy recipe, log and result of each finished run there.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
+) -> None:
+    """Train every routing in the same network and write the table that compares them.
+
+    First --tune: four settings for each row, on held-out examples of the training split; the best go to
+    OUT/settings.json. Then the same command without it trains each row with its settings on the whole training split
+    and looks at the test split, once a run: error, error on turned pictures, images/s, peak memory, parameters,
+    coupling entropy, parents of a child. A run is resumed where the last call's time ended, and a finished one is
+    never repeated. The table is written as Markdown, CSV and HTML, the figures on comparison.html, from the records
+    alone. Exit status 3: the time was over before all was done.
+
+    **Examples**
+
+        torchcaps compare --data mnist --tune --scale 0.2 --budget 8m
+
+        torchcaps compare --data mnist --seeds 3 --budget 8m --records records/compare-mnist
+
+        torchcaps compare --data coil20 --settings runs/compare-mnist/settings.json --seeds 1
+
+        torchcaps compare --data multimnist --routing dynamic --routing "k-means*" --seeds 1 --scale 0.1
+
+        torchcaps compare --data mnist --table-only --out records/compare-mnist
+    """
+    from torchcaps.train.studies import StudyOptions, check_settings, choose_settings, comparison_study, tuning_study
+    from torchcaps.train.studies.settings import SETTINGS
+
+    folder = out or Path("runs") / f"compare-{data}"
+    chosen: Settings | None = None
+    if tune:
+        study, place = tuning_study(data), folder / TRIALS_FOLDER
+        patterns = tuple(f"{pattern}.*" for pattern in routing or ())
+        copies = records and records / TRIALS_FOLDER
+    else:
+        chosen = _settings(folder, settings)
+        study, place = comparison_study(data, chosen), folder
+        patterns, copies = tuple(routing or ()), records
+    check_settings(study, place, changes or ())
+    finished = True
+    if not table_only:
+        options = StudyOptions(
+            out=place,
+            cells=patterns,
+            seeds=seeds,
+            budget=None if budget is None else read_time(budget),
+            changes=tuple(changes or ()),
+            scale=scale,
+            device=device,
+            data_dir=data_dir,
+            limit=test_pairs,
+            progress=not quiet,
+        )
+        finished = run_pieces(study, options)
+    if tune:
+        chosen = choose_settings(data, study, place).added_to(folder / SETTINGS)
+    if chosen is not None:
+        warn(f"settings of {len(chosen.changes)} rows: {chosen.write(folder)}")
+        if records is not None:
+            chosen.write(records)
+    show_study(study, place, copies)
+    if not finished:
+        raise typer.Exit(EXIT_UNFINISHED)
+
+
+def _settings(folder: Path, given: Path | None) -> Settings | None:
+    """What to compare with: the file that was named, else the one beside the runs."""
+    from torchcaps.train.studies import Settings
+    from torchcaps.train.studies.settings import SETTINGS
+
+    file = given or folder / SETTINGS
+    if given is not None or file.is_file():
+        return Settings.read(file)
+    warn(f"there is no {file}: every routing runs with its default settings; choose them with --tune first")
+    return None

@@ -1,0 +1,66 @@
+"""What ``reproduce`` and ``compare`` do alike: run a study in pieces, copy its records, write and show its table."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from torchcaps.cli.shared import console, say, warn
+
+if TYPE_CHECKING:
+    from torchcaps.eval.tables import ResultTable
+    from torchcaps.train.studies import Study, StudyOptions
+
+__all__ = ["EXIT_UNFINISHED", "read_time", "run_pieces", "show_study"]
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+EXIT_UNFINISHED = 3
+
+
+def read_time(text: str) -> float:
+    """Seconds in ``90``, ``90s``, ``8m`` or ``1.5h``."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
+    try:
+        seconds = float(number) * UNITS[unit]
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise typer.BadParameter(f"--budget takes a time above 0 such as 90s, 8m or 1h, not {text!r}")
+    return seconds
+
+
+def run_pieces(study: Study, options: StudyOptions) -> bool:
+    """Train and measure what is missing; true when nothing is left."""
+    from torchcaps.train.studies import run_study
+
+    return run_study(study, options, warn)
+
+
+def show_study(study: Study, folder: Path, records: Path | None) -> None:
+    """Copy the records of finished runs where that is wanted, write the table beside the runs, and print it."""
+    from torchcaps.train.studies import collect_records, study_table, write_study
+
+    if records is not None:
+        count = collect_records(study, folder, records)
+        warn(f"{count} runs copied to {records}")
+    for file in write_study(study, folder):
+        warn(f"wrote {file}")
+    table = study_table(study, folder)
+    if sys.stdout.isatty():
+        _print(table)
+    else:
+        say(table.markdown())
+
+
+def _print(results: ResultTable) -> None:
+    from rich.table import Table
+
+    table = Table(*results.head, box=None, pad_edge=False)
+    for row in results.rows:
+        table.add_row(*row)
+    output = console()
+    output.print(table, highlight=False, markup=False)
+    output.print(f"\n{results.note}", highlight=False, markup=False)

@@ -1,0 +1,62 @@
+"""Networks side by side: error against speed, and how many parents a child serves."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torchcaps.eval.figures.style import BLUE, MUTED, new_figure, styled
+
+__all__ = ["parents_figure", "speed_figure"]
+
+ROOM = 1.3  # beyond the slowest and the fastest
+
+
+@styled
+def speed_figure(points: Mapping[str, tuple[float, float, float]]) -> Any:
+    """(images/s, error in %, its deviation) of each; below and to the right is better.
+
+    The names stand in a column, in the order of the errors, so that they do not cover each other.
+    """
+    figure, axes = new_figure(7.6, 1.6 + 0.22 * max(8, len(points)))
+    ticker = importlib.import_module("matplotlib.ticker")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+    speeds = [speed for speed, _, _ in points.values()]
+    axes.set_xlim(min(speeds) / ROOM, max(speeds) * ROOM)  # also where there is one point only
+    order = sorted(points.items(), key=lambda item: item[1][1])
+    for place, (name, (speed, error, deviation)) in enumerate(order):
+        axes.errorbar([speed], [error], yerr=[deviation], color=BLUE, marker="o", markersize=5, capsize=2, linewidth=1)
+        axes.annotate(
+            name,
+            (speed, error),
+            xytext=(1.04, (place + 0.5) / len(order)),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=8,
+            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.5},
+        )
+    axes.set(xlabel="images a second in training, on a logarithmic scale", ylabel="error in %, mean ± s.d. over seeds")
+    axes.grid()
+    return figure
+
+
+@styled
+def parents_figure(tracks: Mapping[str, Sequence[float]], upper: int) -> Any:
+    """Effective parents of a child from the first iteration (hollow) to the last (filled), one network a line."""
+    figure, axes = new_figure(7.2, 0.9 + 0.28 * len(tracks))
+    for place, numbers in enumerate(tracks.values()):
+        lines = [place] * len(numbers)
+        axes.plot(numbers, lines, color=BLUE, linewidth=1.2, marker="o", markersize=4, markerfacecolor="none")
+        axes.plot(numbers[-1:], lines[-1:], color=BLUE, marker="o", markersize=6)
+    axes.set_yticks(range(len(tracks)), list(tracks))
+    axes.set_ylim(len(tracks) - 0.5, -0.5)
+    axes.axvline(1, color=MUTED, linestyle="--", linewidth=1)
+    axes.axvline(upper, color=MUTED, linestyle="--", linewidth=1)
+    axes.set(xlabel=f"parents that a child serves: 1 is a tree, {upper} an even share to all")
+    axes.grid(axis="x")
+    axes.tick_params(axis="y", length=0)
+    return figure

@@ -1,0 +1,72 @@
+"""Numbers of a run that follow from its records: speed and memory of training, size, couplings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from torchcaps.train.run_folder import METRICS
+from torchcaps.train.studies.results import StudyResult, run_path
+
+__all__ = ["FACTS", "Fact", "fact_mean", "fact_text"]
+
+FIRST_FIFTH = 0.2  # of the steps: compilation and the search for kernels happen there
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number of one run, or none where the records do not hold it; and how a table writes it."""
+
+    read: Callable[[StudyResult, Path], float | None]
+    form: str
+
+
+def settled_median(metrics: Path, key: str) -> float | None:
+    """Median of a number of the log after the first fifth of the steps."""
+    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+    records: list[dict[str, Any]] = [line for line in lines if line["kind"] == "train" and key in line]
+    if not records:
+        return None
+    settled = [line[key] for line in records if line["step"] > FIRST_FIFTH * records[-1]["step"]]
+    return float(median(settled))
+
+
+def _peak_memory(result: StudyResult, folder: Path) -> float | None:
+    peak = settled_median(folder / METRICS, "peak_memory_bytes")
+    return None if peak is None else peak / 2**20
+
+
+def _last_entropy(result: StudyResult, folder: Path) -> float | None:
+    layers = list(result.couplings.values())
+    return layers[-1].entropy[-1] if layers else None
+
+
+def _last_parents(result: StudyResult, folder: Path) -> float | None:
+    layers = list(result.couplings.values())
+    return layers[-1].parents[-1] if layers else None
+
+
+FACTS = {
+    "images/s": Fact(lambda result, folder: settled_median(folder / METRICS, "images_per_second"), "{:,.0f}"),
+    "peak memory in MiB": Fact(_peak_memory, "{:,.0f}"),
+    "parameters": Fact(lambda result, folder: result.parameters, "{:,.0f}"),
+    "coupling entropy": Fact(_last_entropy, "{:.3f}"),
+    "parents of a child": Fact(_last_parents, "{:.2f}"),
+}
+
+
+def fact_mean(name: str, results: Sequence[StudyResult], root: Path) -> float | None:
+    """Mean over the finished runs of a cell."""
+    found = [FACTS[name].read(result, run_path(root, result.cell, result.seed)) for result in results]
+    numbers = [number for number in found if number is not None]
+    return fmean(numbers) if numbers else None
+
+
+def fact_text(name: str, results: Sequence[StudyResult], root: Path) -> str:
+    """The mean as a table writes it."""
+    mean = fact_mean(name, results, root)
+    return "–" if mean is None else FACTS[name].form.format(mean)

@@ -1,0 +1,79 @@
+"""torchcaps compare: its examples resolve; tuned, compared and read again from the records alone."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import shlex
+
+import pytest
+from typer.main import get_command
+
+from torchcaps.cli.app import app, main
+from torchcaps.train.studies import Settings, Study, StudyOptions
+from training_runs import TINY
+
+HELP = inspect.cleandoc(get_command(app).commands["compare"].help)
+EXAMPLES = [line.strip() for line in HELP.splitlines() if re.match(r"\s+torchcaps ", line)]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_resolves(example, tmp_path, monkeypatch, capsys):
+    """The runs themselves take hours on a GPU; all that comes before and after them is done."""
+    plans: list[int] = []
+
+    def plan(study: Study, options: StudyOptions, tell: object) -> bool:
+        cells = study.choose(options.cells)
+        plans.append(len([study.recipe(cell, 0, options.changes, options.scale) for cell in cells]))
+        return True
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("torchcaps.train.studies.run_study", plan)
+    Settings("mnist", {}).write(tmp_path / "runs" / "compare-mnist")
+    assert main(shlex.split(example)[1:]) == 0
+    assert plans or "--table-only" in example
+    assert "| 95 % interval |" in capsys.readouterr().out
+
+
+def test_tuned_compared_and_read_from_the_records(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    changes = (*TINY, "training.steps=2", "data.source=mnist-sample")
+    command = ["compare", "--routing", "k-means-inner", "--device", "cpu", "--quiet", "--out", "out"]
+    command += [part for change in changes for part in ("--set", change)]
+    assert main([*command, "--tune", "--set", "data.validation=0.1", "--records", "records"]) == 0
+    capsys.readouterr()
+    chosen = json.loads((tmp_path / "out" / "settings.json").read_text())
+    assert list(chosen["changes"]) == ["k-means-inner"]
+    assert len(chosen["trials"]["k-means-inner"]) == 4
+    assert (tmp_path / "records" / "tune" / "k-means-inner.4" / "seed0" / "result.json").is_file()
+
+    assert main([*command, "--seeds", "1", "--records", "records"]) == 0
+    out = capsys.readouterr().out
+    row = next(line for line in out.splitlines() if line.startswith("| k-means, inner"))
+    assert "distance inner" in row
+    assert "default" not in row
+    result = json.loads((tmp_path / "records" / "k-means-inner" / "seed0" / "result.json").read_text())
+    assert result["split"] == "test"
+    assert len(result["couplings"]["classes"]["parents"]) == 3
+    page = (tmp_path / "records" / "comparison.html").read_text()
+    assert page.count("<svg") == 3
+    assert (tmp_path / "records" / "couplings.csv").read_text().count("k-means-inner,classes,10,") == 3
+    assert main(["compare", "--table-only", "--out", "records"]) == 0
+    assert capsys.readouterr().out == out
+
+    Settings("mnist", {"k-means-inner": ("optimizer.lr=0.5",)}).write(tmp_path / "other")
+    assert main(["compare", "--table-only", "--out", "records", "--settings", "other/settings.json"]) == 1
+    assert "was trained with optimizer.lr" in capsys.readouterr().err
+
+
+def test_without_tuning_the_table_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "--data", "fashion", "--table-only"]) == 0
+    captured = capsys.readouterr()
+    assert "choose them with --tune first" in captured.err
+    assert captured.out.count("(default, not tuned)") == 14
+    assert main(["compare", "--data", "digits", "--table-only"]) == 1
+    assert "no comparison on 'digits'" in capsys.readouterr().err
+    monkeypatch.setattr("torchcaps.train.studies.run_study", lambda *arguments: False)
+    assert main(["compare"]) == 3
