@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -12,6 +13,12 @@ from torchcaps.studio import workers as workers_module
 from torchcaps.studio.looking import forward
 from torchcaps.studio.refusal import RefusalError
 from torchcaps.studio.workers import Workers
+
+
+def run_alone(work):
+    """Run in a thread of its own: a browser that another test has opened keeps a loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 @pytest.fixture
@@ -41,7 +48,7 @@ def test_a_crowd_is_served_in_few_batches_and_nobody_gets_another_answer(catalog
     async def crowd() -> list[dict[str, torch.Tensor]]:
         return await asyncio.gather(*(workers.forward(network, images[i : i + 1]) for i in range(40)))
 
-    answers = asyncio.run(crowd())
+    answers = run_alone(crowd())
     with torch.inference_mode():
         together = forward(network, images)
     for name, value in together.items():
@@ -56,7 +63,7 @@ def test_a_batch_never_grows_past_its_limit(catalogue, workers, batches):
     async def crowd() -> None:
         await asyncio.gather(*(workers.forward(network, torch.zeros(30, 1, 28, 28)) for _ in range(7)))
 
-    asyncio.run(crowd())
+    run_alone(crowd())
     assert batches == [30] * 7  # what one person sends is never divided, nor joined beyond the limit
 
 
@@ -73,7 +80,7 @@ def test_an_error_reaches_everyone_who_asked_and_the_next_are_served(catalogue, 
             failed = await asyncio.gather(*(workers.forward(network, image) for _ in range(5)), return_exceptions=True)
         return [*failed, await workers.forward(network, image)]
 
-    *failed, served = asyncio.run(ask())
+    *failed, served = run_alone(ask())
     assert all(isinstance(error, ArithmeticError) for error in failed)
     assert "lengths" in served
 
@@ -89,7 +96,7 @@ def test_one_who_leaves_does_not_stop_the_others(catalogue, workers):
         leaving.cancel()
         return await staying
 
-    assert "lengths" in asyncio.run(ask())
+    assert "lengths" in run_alone(ask())
 
 
 def test_too_many_who_wait_are_told(workers, monkeypatch):
@@ -105,8 +112,8 @@ def test_too_many_who_wait_are_told(workers, monkeypatch):
         gate.set()
         return await asyncio.gather(*waiting)
 
-    assert asyncio.run(ask()) == [True] * 3
+    assert run_alone(ask()) == [True] * 3
 
 
 def test_work_has_no_gradients(workers):
-    assert asyncio.run(workers.run(torch.is_inference_mode_enabled))
+    assert run_alone(workers.run(torch.is_inference_mode_enabled))
