@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from torchcaps.cli.shared import DataDir, warn
-from torchcaps.cli.study_runs import EXIT_UNFINISHED, read_time, run_pieces, show_study
+from torchcaps.cli.study_runs import (
+    EXIT_UNFINISHED,
+    Budget,
+    Changes,
+    Device,
+    Quiet,
+    Records,
+    TableOnly,
+    read_time,
+    run_pieces,
+    show_study,
+)
 
 if TYPE_CHECKING:
     from torchcaps.train.studies import Settings
@@ -40,27 +51,18 @@ def compare(
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Seeds 0 to N − 1 of each row; 3, or 1 with --tune.")
     ] = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", metavar="TIME", help="Stop after 8m, 90s or 1h; the same command goes on.")
-    ] = None,
+    budget: Budget = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; else runs/compare-DATA.")] = None,
     data_dir: DataDir = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change every row's recipe; may be given again."),
-    ] = None,
+    changes: Changes = None,
     scale: Annotated[float, typer.Option("--scale", help="Length of every run times this; the warm-up follows.")] = 1.0,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")] = "auto",
+    device: Device = "auto",
     test_pairs: Annotated[
         int, typer.Option("--test-pairs", min=1, help="Pairs of MultiMNIST to measure, evenly spaced.")
     ] = 100_000,
-    table_only: Annotated[
-        bool, typer.Option("--table-only", help="Train nothing; the table of what is there.")
-    ] = False,
-    records: Annotated[
-        Path | None, typer.Option("--records", help="Copy recipe, log and result of each finished run there.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
+    table_only: TableOnly = False,
+    records: Records = None,
+    quiet: Quiet = False,
 ) -> None:
     """Train every routing in the same network and write the table that compares them.
 

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from torchcaps.cli.shared import DataDir
-from torchcaps.cli.study_runs import EXIT_UNFINISHED, read_time, run_pieces, show_study
+from torchcaps.cli.study_runs import (
+    EXIT_UNFINISHED,
+    Budget,
+    Changes,
+    Device,
+    Quiet,
+    Records,
+    TableOnly,
+    read_time,
+    run_pieces,
+    show_study,
+)
 
 __all__ = ["register"]
 
@@ -25,19 +36,14 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Seeds 0 to N − 1 of each cell; 3 unless told.")
     ] = None,
-    budget: Annotated[
-        str | None, typer.Option("--budget", metavar="TIME", help="Stop after 8m, 90s or 1h; the same command goes on.")
-    ] = None,
+    budget: Budget = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; runs/STUDY unless told.")] = None,
     data_dir: DataDir = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change every cell's recipe; may be given again."),
-    ] = None,
+    changes: Changes = None,
     scale: Annotated[
         float, typer.Option("--scale", help="Length of every run times this; decay and warm-up follow.")
     ] = 1.0,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")] = "auto",
+    device: Device = "auto",
     test_pairs: Annotated[
         int | None,
         typer.Option("--test-pairs", min=1, help="Pairs of MultiMNIST, or affine copies, to measure; all unless told."),
@@ -45,19 +51,15 @@ def reproduce(
     recipe: Annotated[
         str | None, typer.Option("--recipe", help="For search: mnist-best or mnist-open.", show_default=False)
     ] = None,
-    table_only: Annotated[
-        bool, typer.Option("--table-only", help="Train nothing; the table of what is there.")
-    ] = False,
-    records: Annotated[
-        Path | None, typer.Option("--records", help="Copy recipe, log and result of each finished run there.")
-    ] = None,
+    table_only: TableOnly = False,
+    records: Records = None,
     measure_again: Annotated[
         bool, typer.Option("--measure-again", help="Finished runs, too: after --test-pairs, on all of them.")
     ] = False,
     keep_checkpoints: Annotated[
         bool, typer.Option("--keep-checkpoints", help="Else they are removed once a run is measured.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train and measure every cell of a study with several seeds, and write its table.
 

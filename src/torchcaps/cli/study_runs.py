@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,10 +14,35 @@ if TYPE_CHECKING:
     from torchcaps.eval.tables import ResultTable
     from torchcaps.train.studies import Study, StudyOptions
 
-__all__ = ["EXIT_UNFINISHED", "read_time", "run_pieces", "show_study"]
+__all__ = [
+    "EXIT_UNFINISHED",
+    "Budget",
+    "Changes",
+    "Device",
+    "Quiet",
+    "Records",
+    "TableOnly",
+    "read_time",
+    "run_pieces",
+    "show_study",
+]
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 EXIT_UNFINISHED = 3
+
+Budget = Annotated[
+    str | None, typer.Option("--budget", metavar="TIME", help="Stop after 8m, 90s or 1h; the same command goes on.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change the recipe of every run; may be given again."),
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")]
+TableOnly = Annotated[bool, typer.Option("--table-only", help="Train nothing; the table of what is there.")]
+Records = Annotated[
+    Path | None, typer.Option("--records", help="Copy recipe, log and result of each finished run there.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")]
 
 
 def read_time(text: str) -> float:
