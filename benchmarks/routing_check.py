@@ -12,6 +12,7 @@ import argparse
 import itertools
 import math
 import multiprocessing
+import random
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -156,8 +157,10 @@ def run_grid(cases: list[Case], processes: int, seconds: float = math.inf) -> li
     """All rows, or those that are ready in time; most of it goes into compiling, which several processes share."""
     end = time.monotonic() + seconds
     rows: list[dict[str, object]] = []
+    numbered = list(enumerate(cases))
+    random.Random(0).shuffle(numbered)  # the large ones follow each other, and together do not fit into memory
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        results = pool.imap_unordered(rows_of, enumerate(cases))
+        results = pool.imap_unordered(rows_of, numbered)
         for _ in cases:
             try:
                 rows += results.next(None if seconds == math.inf else max(0.01, end - time.monotonic()))

@@ -48,6 +48,14 @@ def test_a_compiled_and_captured_run_has_the_losses_of_a_plain_one(tmp_path):
 
 
 @gpu
+def test_a_captured_step_that_looks_uphill_has_the_losses_of_a_plain_one(tmp_path):
+    plain = run(tmp_path / "plain", "training.capture=off", "training.compile=off", "optimizer.sharpness=0.1")
+    compiled = run(tmp_path / "compiled", "training.capture=on", "training.compile=on", "optimizer.sharpness=0.1")
+    assert records(compiled)[-1]["mode"] == "compiled in a CUDA graph"
+    assert losses(compiled) == pytest.approx(losses(plain), rel=1e-3)
+
+
+@gpu
 def test_captured_pairs_cross_the_end_of_an_epoch(tmp_path):
     changes = ("data.task=multimnist", "data.augment=[]", "training.batch_size=300")
     plain = run(tmp_path / "plain", "training.capture=off", "training.compile=off", *changes)

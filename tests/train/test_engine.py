@@ -24,8 +24,9 @@ from torchcaps.train.schedule import ema_weight, learning_rate
 from training_runs import losses, random_source, records, same_weights, tiny_recipe, train_tiny, weights
 
 
-def test_the_engine_takes_the_steps_of_a_plain_loop(tmp_path):
-    recipe = tiny_recipe("optimizer.clip_norm=0.05", "seed=7")
+@pytest.mark.parametrize("sharpness", [0.0, 0.3])
+def test_the_engine_takes_the_steps_of_a_plain_loop(tmp_path, sharpness):
+    recipe = tiny_recipe("optimizer.clip_norm=0.05", "seed=7", f"optimizer.sharpness={sharpness}")
     run = fit(recipe, run_dir=tmp_path, device="cpu", progress=False).folder
 
     torch.manual_seed(7)
@@ -34,21 +35,32 @@ def test_the_engine_takes_the_steps_of_a_plain_loop(tmp_path):
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     loader = Loader(sample_digits("train"), 10, augment=build(recipe.data.augment), seed=7)
     loss, expected = model.make_loss(), []
-    for step in range(8):
-        batch = next(iter(loader))
-        optimizer.param_groups[0]["lr"] = learning_rate(recipe.schedule, 3e-3, step, 8)
+
+    def gradients(batch):
         out = model(batch.images)
         total = loss(out.lengths, batch.labels, model.reconstruct(out.capsules, batch.labels), batch.images).total
         optimizer.zero_grad()
         total.backward()
+        return total
+
+    for step in range(8):
+        batch = next(iter(loader))
+        optimizer.param_groups[0]["lr"] = learning_rate(recipe.schedule, 3e-3, step, 8)
+        total = gradients(batch)
+        if sharpness:
+            here = nn.utils.parameters_to_vector(model.parameters()).detach()
+            slope = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+            nn.utils.vector_to_parameters(here + sharpness * slope / slope.norm(), model.parameters())
+            gradients(batch)
+            nn.utils.vector_to_parameters(here, model.parameters())
         nn.utils.clip_grad_norm_(model.parameters(), 0.05)
         optimizer.step()
         for name, value in model.state_dict().items():
             average[name] += ema_weight(0.98, step) * (value - average[name])
         expected.append(total.item())
     assert losses(run) == pytest.approx(expected, rel=1e-5)
-    for name, value in weights(run).items():
-        torch.testing.assert_close(value, average[name], rtol=1e-4, atol=1e-6)
+    for name, value in weights(run).items():  # a step moves them by 3e-3; another sum of the norm by 1e-5
+        torch.testing.assert_close(value, average[name], rtol=1e-4, atol=2e-5 if sharpness else 1e-6)
 
 
 def test_pairs_are_drawn_one_by_one_with_shared_weights_and_losses_added():

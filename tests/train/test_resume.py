@@ -20,6 +20,7 @@ MATRIX = ["model.A=4", "model.B=2", "model.C=2", "model.D=2", "training.batch_si
 CASES: dict[str, Recipe] = {
     "average": tiny_recipe("log.every=2"),
     "clipped": tiny_recipe("log.every=2", "optimizer.clip_norm=0.01", "optimizer.name=adamw", "training.ema=0"),
+    "uphill": tiny_recipe("log.every=2", "optimizer.sharpness=0.1"),
     "pairs": tiny_recipe("data.task=multimnist", "data.augment=[]", "training.batch_size=4"),
     "dropout": load_recipe("demo", [*SMALL_CNN, "training.steps=8", "training.batch_size=30", "log.tensorboard=off"]),
     "growing margin": load_recipe(

@@ -79,7 +79,7 @@ class Engine:
             self.optimizer,
             self.feed,
             self.average,
-            recipe.optimizer.clip_norm,
+            recipe.optimizer,
             recipe.seed,
             world.rank,
             objective.set_progress,

@@ -93,7 +93,11 @@ class DataSection:
 
 @dataclass(frozen=True)
 class OptimizerSection:
-    """``[optimizer]``: ``"adam"`` or ``"adamw"``; ``clip_norm`` 0 leaves gradients as they are."""
+    """``[optimizer]``: ``"adam"`` or ``"adamw"``; ``clip_norm`` 0 leaves gradients as they are.
+
+    ``sharpness`` above 0 seeks weights whose whole neighbourhood has a low loss: the gradient is taken that far uphill
+    of the weights (Foret et al. 2021). A step then takes twice as long.
+    """
 
     name: str = "adam"
     lr: float = 1e-3
@@ -101,6 +105,7 @@ class OptimizerSection:
     eps: float = 1e-8
     weight_decay: float = 0.0
     clip_norm: float = 0.0
+    sharpness: float = 0.0
 
     def __post_init__(self) -> None:
         one_of("optimizer.name", self.name, ("adam", "adamw"))
@@ -110,6 +115,7 @@ class OptimizerSection:
         require(self.eps > 0, "optimizer.eps", "above 0", self.eps)
         require(self.weight_decay >= 0, "optimizer.weight_decay", "0 or more", self.weight_decay)
         require(self.clip_norm >= 0, "optimizer.clip_norm", "0 or more", self.clip_norm)
+        require(self.sharpness >= 0, "optimizer.sharpness", "0 or more, such as 0.05", self.sharpness)
 
 
 @dataclass(frozen=True)

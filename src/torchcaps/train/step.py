@@ -10,7 +10,9 @@ from torch import Tensor, nn
 
 from torchcaps.train.ema import WeightAverage
 from torchcaps.train.feed import Example, Feed
+from torchcaps.train.objective import StepTerms
 from torchcaps.train.recipe import OptimizerSection
+from torchcaps.train.sharpness import uphill
 
 __all__ = ["TrainingStep", "make_optimizer"]
 
@@ -19,6 +21,8 @@ METER = ("loss", "margin", "reconstruction", "wrong", "examples", "steps")
 
 class TrainingStep:
     """Batch, augmentation, forward, backward, clipping, optimiser and average of the weights.
+
+    With ``optimizer.sharpness`` the gradient is taken a little uphill of the weights, by a second pass.
 
     Before each call :meth:`prepare` writes the step number, the rate, what the loss takes from the progress and the
     share of the average to their fixed addresses; the call itself reads nothing else. Losses and errors are added up
@@ -34,7 +38,7 @@ class TrainingStep:
         optimizer: torch.optim.Optimizer,
         feed: Feed,
         average: WeightAverage | None,
-        clip_norm: float,
+        section: OptimizerSection,
         seed: int,
         rank: int = 0,
         set_progress: Callable[[float], None] | None = None,
@@ -44,7 +48,7 @@ class TrainingStep:
         self.feed = feed
         self.batch: Callable[[Tensor], Example] = feed.batch
         self.average = average
-        self.clip_norm = clip_norm
+        self.clip_norm, self.sharpness = section.clip_norm, section.sharpness
         self._set_progress = set_progress
         self._seed, self._rank = seed, rank
         device = feed.loader.device
@@ -68,10 +72,11 @@ class TrainingStep:
         torch.manual_seed(step_seed(self._seed, step, self._rank))
 
     def __call__(self) -> None:
-        images, labels, targets = self.batch(self.step)
-        self.optimizer.zero_grad(set_to_none=True)
-        total, margin, reconstruction, wrong = self.objective(images, labels, targets)
-        total.backward()
+        example = self.batch(self.step)
+        total, margin, reconstruction, wrong = self._gradients(example)
+        if self.sharpness:
+            with uphill(self._parameters, self.sharpness):
+                self._gradients(example)
         if self.clip_norm:
             nn.utils.clip_grad_norm_(self._parameters, self.clip_norm)
         self.optimizer.step()
@@ -79,6 +84,12 @@ class TrainingStep:
             self.average.update()
         self.meter[:4] += torch.stack([total.detach(), margin, reconstruction, wrong.to(total)])
         self.meter[4:] += self._counts
+
+    def _gradients(self, example: Example) -> StepTerms:
+        self.optimizer.zero_grad(set_to_none=True)
+        terms: StepTerms = self.objective(*example)
+        terms[0].backward()
+        return terms
 
 
 def make_optimizer(section: OptimizerSection, model: nn.Module, device: torch.device) -> torch.optim.Optimizer:
