@@ -14,7 +14,7 @@ import math
 import multiprocessing
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -24,9 +24,10 @@ from torch import Tensor
 from benchmarks.gpu_timing import append_rows, device_line
 from torchcaps import ops
 
-__all__ = ["Case", "grid", "run_case", "run_grid"]
+__all__ = ["Case", "failures", "grid", "run_case", "run_grid"]
 
 MOST = 2.0  # times the error of plain PyTorch
+DRAWS, DRAWS_AGAIN = 3, 30
 
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "tf32": torch.float32, "fp32": torch.float32}
 
@@ -64,12 +65,12 @@ def grid() -> Iterator[Case]:
         yield Case(40, 100, 16, 16, 10, 5, precision)
 
 
-def run_case(case: Case, device: torch.device, seed: int) -> list[tuple[str, float, float]]:
+def run_case(case: Case, device: torch.device, seeds: Iterable[int]) -> list[tuple[str, float, float]]:
     """Name of the tensor, error of the fused kernels, error of plain PyTorch; both relative, in the 2-norm.
 
-    Over three draws, since the error of a bias of four numbers is mostly luck.
+    Over several draws, since the error of a bias of four numbers is mostly luck.
     """
-    draws = [_results(case, device, 3 * seed + draw) for draw in range(3)]
+    draws = [_results(case, device, seed) for seed in seeds]
     rows = []
     for place, name in enumerate(("capsules", "grad u", "grad weight", "grad bias")[: len(draws[0]["exact"])]):
         exact = torch.stack([draw["exact"][place] for draw in draws])
@@ -143,14 +144,31 @@ def allowed(plain: float, dtype: torch.dtype) -> float:
 
 
 def rows_of(numbered: tuple[int, Case]) -> list[dict[str, object]]:
-    """One row a tensor of a case, whose number is the seed."""
-    seed, case = numbered
-    rows: list[dict[str, object]] = []
-    for name, fused, plain in run_case(case, torch.device("cuda"), seed):
-        ok = fused <= allowed(plain, PRECISIONS[case.precision])  # false for NaN
-        rows.append({**asdict(case), "tensor": name, "fused": fused, "plain": plain, "ok": ok})
+    """One row a tensor of a case, whose number gives the seeds.
+
+    Of five thousand comparisons of three draws each a few exceed any limit by luck: where one does, the case is drawn
+    anew ten times as often, and those rows follow.
+    """
+    number, case = numbered
+    rows = _compare(case, range(DRAWS * number, DRAWS * (number + 1)))
+    if not all(row["ok"] for row in rows):
+        first = 1_000_000 + DRAWS_AGAIN * number
+        rows += _compare(case, range(first, first + DRAWS_AGAIN))
     torch.cuda.empty_cache()  # the other processes need the memory too
     return rows
+
+
+def _compare(case: Case, seeds: range) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for name, fused, plain in run_case(case, torch.device("cuda"), seeds):
+        ok = fused <= allowed(plain, PRECISIONS[case.precision])  # false for NaN
+        rows.append({**asdict(case), "tensor": name, "draws": len(seeds), "fused": fused, "plain": plain, "ok": ok})
+    return rows
+
+
+def failures(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """What was beyond the limit in the second draws, too."""
+    return [row for row in rows if row["draws"] == DRAWS_AGAIN and not row["ok"]]
 
 
 def run_grid(cases: list[Case], processes: int, seconds: float = math.inf) -> list[dict[str, object]]:
@@ -180,27 +198,27 @@ def main() -> None:
     options = parser.parse_args()
     cases = [case for case in grid() if case.precision in options.precisions][:: options.every]
     rows = run_grid(cases, options.processes, options.seconds)
-    failures = [row for row in rows if not row["ok"]]
     if options.csv:
         append_rows(options.csv, [{**row, **device_line()} for row in rows])
-    for row in failures[:40]:
-        print(
-            " ".join(
-                f"{key} {value:.2e}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
-            )
-        )
+    first, again = ([row for row in rows if row["draws"] == draws] for draws in (DRAWS, DRAWS_AGAIN))
+    for row in [row for row in first if not row["ok"]][:40] + again[:80]:
+        print(" ".join(f"{k} {v:.2e}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()))
     for precision in PRECISIONS:
         for name in ("capsules", "grad u", "grad weight", "grad bias"):
-            chosen = [row for row in rows if row["precision"] == precision and row["tensor"] == name]
+            chosen = [row for row in first if row["precision"] == precision and row["tensor"] == name]
             if chosen:
                 ratio = max(float(row["fused"]) / max(float(row["plain"]), 1e-12) for row in chosen)  # type: ignore[arg-type]
                 middle = sorted(float(row["fused"]) for row in chosen)[len(chosen) // 2]  # type: ignore[arg-type]
                 print(
                     f"{precision:5} {name:12} median error {middle:.2e}, worst ratio {ratio:.2f}, {len(chosen)} cases"
                 )
-    done = sum(row["tensor"] == "capsules" for row in rows)
-    print(f"{done} of {len(cases)} cases, {len(failures)} of {len(rows)} tensors beyond {MOST:g} times plain PyTorch")
-    if failures:
+    done = sum(row["tensor"] == "capsules" for row in first)
+    beyond, still = sum(not row["ok"] for row in first), len(failures(rows))
+    print(
+        f"{done} of {len(cases)} cases, {beyond} of {len(first)} tensors beyond {MOST:g} times plain PyTorch in "
+        f"{DRAWS} draws; {still} in {DRAWS_AGAIN} other draws of the same cases"
+    )
+    if still:
         raise SystemExit(1)
 
 

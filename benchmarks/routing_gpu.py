@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.gpu_timing import append_rows, capture, device_line, microseconds, percentile
-from benchmarks.routing_check import grid, run_grid
+from benchmarks.routing_check import failures, grid, run_grid
 from benchmarks.textbook import textbook_capsules
 from torchcaps import ops
 
@@ -140,9 +140,9 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="the layer of 50,000 capsules too")
     options = parser.parse_args()
     cases = list(grid())[:: options.check_every]
-    failures = [row for row in run_grid(cases, min(8, len(cases))) if not row["ok"]]
-    if failures:
-        raise SystemExit(f"the fused op is not right, so its speed means nothing: {failures[:3]}")
+    wrong = failures(run_grid(cases, min(8, len(cases))))
+    if wrong:
+        raise SystemExit(f"the fused op is not right, so its speed means nothing: {wrong[:3]}")
     if options.large:
         print("I = 50,000, J = 100, D = P = 16, B = 32, float32:", large_layer(), flush=True)
     for setting in list(settings())[: options.first]:

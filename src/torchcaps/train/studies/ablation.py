@@ -32,6 +32,7 @@ ABLATION = Study(
         _cell("rate-constant", "learning rate", "constant", "schedule.name=constant"),
         _cell("rate-double", "learning rate", "from 0.002", "optimizer.lr=2e-3"),
         _cell("rate-half", "learning rate", "from 0.0005", "optimizer.lr=5e-4"),
+        _cell("eps", "epsilon of Adam", "1e-12 in place of 1e-8", "optimizer.eps=1e-12"),
         _cell("ema", "average of the weights", "decay 0.999", "training.ema=0.999"),
         _cell("fp32", "precision", "fp32 in place of bf16", "training.precision=fp32"),
         _cell(

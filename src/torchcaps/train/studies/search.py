@@ -10,6 +10,7 @@ __all__ = ["SEARCHES"]
 AFFINE = '{name = "affine", degrees = 15, shear = 0.1, scale = [0.9, 1.1], translate = 2}'
 ELASTIC = '{name = "elastic", pixels = 2.0, spacing = 7}'
 CUTOUT = '{name = "cutout", size = 6}'
+GENTLE = f"data.augment=[{AFFINE}, {ELASTIC}]"
 
 
 def _search(recipe: str, *alternatives: tuple[str, tuple[str, ...]]) -> Study:
@@ -35,6 +36,12 @@ SEARCHES = {
         ("rate-1e-3", ("optimizer.lr=1e-3",)),
         ("rate-4e-3", ("optimizer.lr=4e-3",)),
         ("rate-8e-3", ("optimizer.lr=8e-3",)),
+        ("eps-1e-10", ("optimizer.eps=1e-10",)),
+        ("eps-1e-12", ("optimizer.eps=1e-12",)),
+        ("eps-1e-12-rate-1e-3", ("optimizer.eps=1e-12", "optimizer.lr=1e-3")),
+        ("eps-1e-12-rate-5e-4", ("optimizer.eps=1e-12", "optimizer.lr=5e-4")),
+        ("eps-1e-12-rate-4e-3", ("optimizer.eps=1e-12", "optimizer.lr=4e-3")),
+        ("eps-1e-12-decoder-tenth", ("optimizer.eps=1e-12", "model.reconstruction_scale=0.00005")),
         ("uphill-0.1", ("optimizer.sharpness=0.1",)),
         ("uphill-0.3", ("optimizer.sharpness=0.3",)),
         ("uphill-1", ("optimizer.sharpness=1.0",)),
@@ -61,8 +68,15 @@ SEARCHES = {
     ),
     "mnist-open": _search(
         "mnist-open",
+        ("eps-1e-12", ("optimizer.eps=1e-12",)),
+        ("eps-1e-12-dropout-0", ("optimizer.eps=1e-12", "model.capsule_dropout=0.0")),
+        (
+            "eps-1e-12-gentle",
+            ("optimizer.eps=1e-12", "model.capsule_dropout=0.0", f"data.augment=[{AFFINE}, {ELASTIC}]"),
+        ),
+        ("eps-1e-12-rate-1e-3", ("optimizer.eps=1e-12", "optimizer.lr=1e-3")),
         ("affine-alone", (f"data.augment=[{AFFINE}]",)),
-        ("no-cutout", (f"data.augment=[{AFFINE}, {ELASTIC}]",)),
+        ("no-cutout", (GENTLE,)),
         ("no-elastic", (f"data.augment=[{AFFINE}, {CUTOUT}]",)),
         ("rotation-10", (f"data.augment=[{AFFINE.replace('15', '10')}, {ELASTIC}, {CUTOUT}]",)),
         ("rotation-20", (f"data.augment=[{AFFINE.replace('15', '20')}, {ELASTIC}, {CUTOUT}]",)),
