@@ -42,26 +42,30 @@ def cost_figure(rows: list[dict[str, str]]) -> Any:
         axis.minorticks_off()
         axis.grid(axis="y")
     axes[0].set_ylabel("forward + backward, ms")
-    axes[0].legend(loc="best", fontsize=8)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
     return figure
 
 
 @styled
 def roofline_figure(rows: list[dict[str, str]]) -> Any:
-    """Each part of the step between the two limits of the chip."""
+    """Each part of the step, forward and backward, below the two limits of the chip."""
     figure, axis = new_figure(7.5, 4.2)
-    rate, bandwidth = float(rows[0]["limit TFLOP/s"]), float(rows[0]["limit GB/s"])
+    rate = float(rows[0]["limit TFLOP/s"])
+    bandwidth = max(float(row[key]) for row in rows for key in ("GB/s", "limit GB/s"))  # the best that was seen
     bend = rate * 1e3 / bandwidth
     axis.plot([0.1, bend, 2e4], [0.1 * bandwidth / 1e3, rate, rate], color=INK, linewidth=1)
-    axis.text(2e4, rate * 1.1, f"{rate:.0f} TFLOP/s", ha="right", fontsize=8)
+    axis.text(2e4, rate * 1.12, f"{rate:.0f} TFLOP/s", ha="right", fontsize=8)
     axis.text(0.5, 0.62 * bandwidth / 1e3, f"{bandwidth / 1e3:.1f} TB/s", rotation=38, fontsize=8, ha="center")
     for B, colour, marker in (("128", BLUE, "o"), ("512", VERMILION, "s")):
-        chosen = [row for row in rows if row["B"] == B]
+        chosen = [row for row in rows if row["B"] == B and not row["part"].endswith("forward")]
         axis.scatter([float(row["operations a byte"]) for row in chosen], [float(row["TFLOP/s"]) for row in chosen],
                      color=colour, marker=marker, s=22, label=f"batch {B}", zorder=3)  # fmt: skip
         for row in chosen if B == "512" else []:
             place = float(row["operations a byte"]), float(row["TFLOP/s"])
-            axis.annotate(row["part"], place, textcoords="offset points", xytext=(6, -3), fontsize=7.5, color=INK)
+            left = row["part"].startswith("decoder")  # its right side is taken
+            side = {"xytext": (-7, -3), "ha": "right"} if left else {"xytext": (7, -3), "ha": "left"}
+            name = row["part"].removesuffix(", both")
+            axis.annotate(name, place, textcoords="offset points", fontsize=7.5, color=INK, **side)
     axis.set(
         xscale="log", yscale="log", xlabel="operations for each byte that must move", ylabel="TFLOP/s", xlim=(0.2, 3e4)
     )
