@@ -51,6 +51,41 @@ def test_example_depends_on_its_counter_alone(name: str) -> None:
     assert changed == [name != "standardize"] * 2
 
 
+@pytest.mark.parametrize("name", ["shift", "flip", "cutout", "affine", "elastic"])
+def test_chance_leaves_the_other_examples_as_they_are(name: str) -> None:
+    images, counter = pictures(side=13)[:1].repeat(4000, 1, 1, 1), torch.arange(4000)
+    always = build([{"name": name}])(images, counter, seed=3)
+    sometimes = build([{"name": name, "chance": 0.3}])(images, counter, seed=3)
+    as_before = (sometimes == images).flatten(1).all(1)
+    changed = ~as_before
+    assert torch.equal(sometimes[changed], always[changed])
+    visible = (always != images).flatten(1).any(1)
+    assert 0.27 < changed[visible].float().mean() < 0.33  # four deviations of 4000 coins
+    assert torch.equal(build([{"name": name, "chance": 0.0}])(images, counter, seed=3), images)
+    assert build([{"name": name, "chance": 1}]) == build([{"name": name}])
+
+
+def test_the_coin_is_independent_of_what_the_augmentation_draws() -> None:
+    images, counter = pictures(side=13)[:1].repeat(8000, 1, 1, 1), torch.arange(8000)
+    flipped = (build([{"name": "flip"}])(images, counter, seed=3) != images).flatten(1).any(1)
+    both = (build([{"name": "flip", "chance": 0.5}])(images, counter, seed=3) != images).flatten(1).any(1)
+    assert 0.46 < both[flipped].float().mean() < 0.54
+
+
+@pytest.mark.parametrize(
+    ("specification", "message"),
+    [
+        ({"name": "flip", "chance": 1.5}, "from 0 to 1"),
+        ({"name": "flip", "chance": "often"}, "cannot use"),
+        ({"name": "crop", "size": 9, "chance": 0.5}, "size and type"),
+        ({"name": "contrast", "chance": 0.5}, "size and type"),
+    ],
+)
+def test_a_chance_that_cannot_be_is_an_error(specification: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        build([specification])(pictures(), torch.arange(37), seed=0)
+
+
 @pytest.mark.parametrize("name", AUGMENTATIONS)
 def test_types_and_shapes(name: str) -> None:
     pipeline = build([{"name": name, **PARAMETERS[name]}])

@@ -4,6 +4,7 @@ from torchcaps.data.augment.deform import Affine, Elastic
 from torchcaps.data.augment.geometric import Crop, Cutout, Flip, Place, Shift
 from torchcaps.data.augment.photometric import Brightness, Contrast, Standardize
 from torchcaps.data.augment.pipeline import AUGMENTATIONS, Augmentation, Augmentations, build
+from torchcaps.data.augment.sometimes import Sometimes
 
 __all__ = [
     "AUGMENTATIONS",
@@ -18,6 +19,7 @@ __all__ = [
     "Flip",
     "Place",
     "Shift",
+    "Sometimes",
     "Standardize",
     "build",
 ]

@@ -12,6 +12,7 @@ from torchcaps.data.augment.base import Augmentation
 from torchcaps.data.augment.deform import Affine, Elastic
 from torchcaps.data.augment.geometric import Crop, Cutout, Flip, Place, Shift
 from torchcaps.data.augment.photometric import Brightness, Contrast, Standardize
+from torchcaps.data.augment.sometimes import Sometimes
 from torchcaps.data.random import RandomStream
 from torchcaps.errors import DataError
 
@@ -74,10 +75,12 @@ class SeededAugmentations:
 
 
 def build(specifications: Sequence[Mapping[str, object]]) -> Augmentations:
-    """Make a chain from a recipe: a name and parameters for each step.
+    """Make a chain from a recipe: a name and parameters for each step, and ``chance`` where some examples go without.
 
     >>> build([{"name": "shift", "pixels": 2}]).steps
     (Shift(pixels=2),)
+    >>> build([{"name": "flip", "chance": 0.5}]).steps
+    (Sometimes(what=Flip(probability=0.5), chance=0.5),)
     """
     return Augmentations(tuple(_build_one(specification) for specification in specifications))
 
@@ -88,15 +91,17 @@ def _build_one(specification: Mapping[str, object]) -> Augmentation:
     if not isinstance(name, str) or name not in AUGMENTATIONS:
         raise DataError(f"no augmentation is named {name!r}; choose from {', '.join(AUGMENTATIONS)}")
     kind = AUGMENTATIONS[name]
+    chance = parameters.pop("chance", 1)
     known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for parameter in parameters:
         if parameter not in known:
-            choices = ", ".join(known) or "none at all"
+            choices = ", ".join([*known, "chance"]) if known else "none at all"
             raise DataError(f"augmentation {name!r} has no parameter {parameter!r}; it takes {choices}")
     missing = [key for key, field in known.items() if field.default is dataclasses.MISSING and key not in parameters]
     if missing:
         raise DataError(f"augmentation {name!r} needs {', '.join(missing)}")
     try:
-        return kind(**parameters)
+        step = kind(**parameters)
+        return step if chance == 1 else Sometimes(step, chance)  # type: ignore[arg-type]
     except TypeError as error:  # a value that cannot be compared or counted, such as pixels = "two"
         raise DataError(f"augmentation {name!r} cannot use {parameters}: {error}") from error
