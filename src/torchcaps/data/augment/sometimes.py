@@ -18,7 +18,7 @@ COINS = 1 << 44
 
 @dataclass(frozen=True)
 class Sometimes(Augmentation):
-    """Another augmentation for each example with a chance of ``chance``, which a recipe writes beside its parameters."""
+    """Another augmentation for an example with a chance of ``chance``, which a recipe writes beside its parameters."""
 
     what: Augmentation
     chance: float
