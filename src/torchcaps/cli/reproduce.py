@@ -49,7 +49,8 @@ def reproduce(
         typer.Option("--test-pairs", min=1, help="Pairs of MultiMNIST, or affine copies, to measure; all unless told."),
     ] = None,
     recipe: Annotated[
-        str | None, typer.Option("--recipe", help="For search: mnist-best or mnist-open.", show_default=False)
+        str | None,
+        typer.Option("--recipe", help="For search: mnist-best, mnist-open or multimnist-best.", show_default=False),
     ] = None,
     table_only: TableOnly = False,
     records: Records = None,
