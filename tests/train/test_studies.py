@@ -95,7 +95,7 @@ def test_own_recipes_keep_to_their_rules():
 def test_scale_shortens_the_decay_with_the_run():
     recipe = scaled(load_recipe("mnist-official"), 0.1)
     assert (recipe.training.steps, recipe.schedule.decay_steps) == (30_000, 200)
-    best = scaled(load_recipe("mnist-best"), 0.5)
+    best = scaled(load_recipe("mnist-best", ["training.epochs=200"]), 0.5)
     assert (best.training.epochs, best.training.steps, best.schedule.warmup_steps) == (100, 0, 250)
     with pytest.raises(TorchcapsError, match="above 0"):
         scaled(recipe, 0)
