@@ -18,6 +18,8 @@ HALF = (
     '{name = "elastic", pixels = 2.0, spacing = 7, chance = 0.5}]'
 )
 
+SHIFT_AND_ELASTIC = f'data.augment=[{{name = "shift", pixels = 2}}, {ELASTIC}]'
+
 FAST, RATE = "rate-4e-3", "optimizer.lr=4e-3"
 DECODER_TENTH = "model.reconstruction_scale=0.00005"
 BATCH_128 = ("training.batch_size=128", "schedule.warmup_steps=2000")
@@ -110,6 +112,7 @@ SEARCHES = {
         ("eps-1e-12-rate-1e-3", ("optimizer.eps=1e-12", "optimizer.lr=1e-3")),
         (f"{FAST}-plain", (RATE, DECODER_TENTH, "model.capsule_dropout=0.0")),
         (f"{FAST}-plain-no-cutout", (RATE, DECODER_TENTH, "model.capsule_dropout=0.0", GENTLE)),
+        (f"{FAST}-elastic", (RATE, "model.capsule_dropout=0.0", SHIFT_AND_ELASTIC)),
         (f"{FAST}-half", (RATE, "model.capsule_dropout=0.0", HALF)),
         (f"{FAST}-half-epochs-600", (RATE, "model.capsule_dropout=0.0", HALF, *LONGEST)),
         (f"{FAST}-half-decoder-tenth", (RATE, DECODER_TENTH, "model.capsule_dropout=0.0", HALF)),
