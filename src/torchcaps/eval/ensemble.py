@@ -41,7 +41,8 @@ class Ensemble(Model):
     .. math:: \mathrm{score}_j = \frac{1}{M} \sum_m \lVert v_j^{(m)} \rVert
 
     The mean names the same classes as the sum and stays in [0, 1]. It serves wherever a network is evaluated; it has no
-    capsules and no decoder of its own, and it is not trained or saved, its members are.
+    capsules and no decoder of its own. It is in evaluation mode, and so are its members, which alone are trained and
+    saved.
 
     Shape:
         images: ``[B, C, H, W]``. Returns :class:`EnsembleOutput`.
@@ -58,6 +59,7 @@ class Ensemble(Model):
         check_members(members)
         self.image_shape, self.num_classes = members[0].image_shape, members[0].num_classes
         self.members = nn.ModuleList(members)
+        self.eval()  # an evaluation leaves the mode as it was, also that of the members
 
     def forward(self, images: Tensor) -> EnsembleOutput:
         return EnsembleOutput(torch.stack([member(images).scores.float() for member in self.members]))
