@@ -110,6 +110,26 @@ def test_evaluate_says_what_the_library_says(place, capsys):
     assert str(expected.error) in capsys.readouterr().out
 
 
+def test_several_models_are_evaluated_as_one(place, capsys):
+    models = ["runs/demo", "runs/demo-seed1"]
+    assert main(["evaluate", *models, "--json"]) == 0
+    captured = capsys.readouterr()
+    facts = json.loads(captured.out)
+    split = sample_digits("test")
+    with torch.no_grad():
+        total = sum(load_model(model)(split.images / 255).capsules.norm(dim=-1) for model in models)
+    assert facts["errors"] == int((total.argmax(dim=1) != split.labels).sum())
+    assert (facts["model"], facts["reconstruction_error"]) == ("ensemble of 2", None)
+    assert [member["model"] for member in facts["members"]] == [f"{model}/final" for model in models]
+    single = [evaluate(load_model(model), split).error for model in models]
+    assert [member["errors"] for member in facts["members"]] == [error.count for error in single]
+    assert "an ensemble has no decoder" in captured.err
+    assert main(["evaluate", *models]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "ensemble of 2 on mnist-sample, test: 500 examples"
+    assert lines[1:3] == [f"member {model}/final: {error}" for model, error in zip(models, single, strict=True)]
+
+
 def test_a_checkpoint_and_a_final_model_are_models_too(place, capsys):
     errors = []
     for part in ("", "/final", "/checkpoints/step-00000040"):
@@ -217,6 +237,8 @@ BAD_INPUT = [
     (lambda place: ["evaluate", "runs/demo", "--data", "mnits"], "did you mean 'mnist'"),
     (lambda place: ["evaluate", "runs/demo", "--split", "middle"], "no split 'middle'"),
     (lambda place: ["tweak", "runs/demo", "--class", "1", "--out", "runs"], "is a folder; name a file in it"),
+    (lambda place: ["evaluate", "runs/demo", "runs/demo/final"], "runs/demo/final is given twice"),
+    (lambda place: ["evaluate", "runs/demo", "runs/pairs"], "runs/pairs/final has pictures of 1×36×36"),
     (wrong_architecture, "belong to another network"),
     (truncated, "damaged or cut short"),
     (other_size, "takes pictures of 1×28×28"),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from torchcaps.cli.shared import DataDir, DataName, ModelPath, Pairs, SplitName, console, progress_lines, say, warn
+from torchcaps.cli.shared import DataDir, DataName, Pairs, SplitName, console, progress_lines, say, warn
 
 if TYPE_CHECKING:
     from torchcaps.eval import EvaluationResult
 
 __all__ = ["register"]
+
+NOT_DRAWN = "an ensemble has no decoder, so its reconstruction error is left out; --json has that of each member"
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +21,14 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
-    model: ModelPath,
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL...",
+            help="A run folder, a model folder or checkpoint, shipped weights by name, or owner/name. Several are "
+            "evaluated as one, an ensemble.",
+        ),
+    ],
     data: DataName = None,
     data_dir: DataDir = None,
     split: SplitName = "test",
@@ -27,6 +36,9 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print every metric as JSON.")] = False,
 ) -> None:
     """Measure a model: error with Wilson's 95 % interval, error of each class, reconstruction, calibration.
+
+    Several models answer together by their added scores, the lengths of the class capsules; the error of each member
+    is given, too.
 
     **Examples**
 
@@ -37,28 +49,43 @@ def evaluate(
         torchcaps evaluate runs/demo --data mnist-sample --json
 
         torchcaps evaluate runs/pairs --data multimnist:paper:mnist-sample --pairs 500
+
+        torchcaps evaluate runs/demo runs/demo-seed1
     """
     import json
 
-    from torchcaps.eval import choose_examples, load_model, open_run
+    from torchcaps.eval import add_scores, common_examples, load_model, open_run
+    from torchcaps.eval.evaluate import can_reconstruct
 
-    run = open_run(model)
-    network = load_model(run)
-    examples = choose_examples(run, network, data, split, data_dir, pairs)
-    for remark in examples.remarks:
+    runs = [open_run(model) for model in models]
+    networks = [load_model(run) for run in runs]
+    prepared = common_examples(runs, networks, data, split, data_dir, pairs)
+    examples, remarks = prepared[0], list(prepared[0].remarks)
+    together = len(runs) > 1
+    if together and any(map(can_reconstruct, networks)):
+        remarks.append(NOT_DRAWN)
+    for remark in remarks:
         warn(remark)
-    result = examples.evaluate(network, progress_lines())
+    results = [own.evaluate(network, progress_lines()) for own, network in zip(prepared, networks, strict=True)]
+    result = add_scores(results) if together else results[0]
+    members = {run.model_folder: found for run, found in zip(runs, results, strict=True)} if together else {}
+    title = f"ensemble of {len(runs)}" if together else runs[0].model_folder
     if as_json:
-        facts = {
-            "model": run.model_folder,
+        facts: dict[str, Any] = {
+            "model": title,
             "data": examples.name,
             "split": examples.split_name,
             "classes": list(examples.classes),
-            "remarks": list(examples.remarks),
+            "remarks": remarks,
         }
-        say(json.dumps(facts | result.as_dict(), indent=2))
+        facts |= result.as_dict()
+        if together:
+            facts["members"] = [{"model": folder} | found.as_dict() for folder, found in members.items()]
+        say(json.dumps(facts, indent=2))
         return
-    say(f"{run.model_folder} on {examples.name}, {examples.split_name}: {len(result):,} examples")
+    say(f"{title} on {examples.name}, {examples.split_name}: {len(result):,} examples")
+    for folder, found in members.items():
+        say(f"member {folder}: {found.error}")
     _print(result, examples.classes)
 
 

@@ -68,6 +68,9 @@ def reproduce(
     look at the test set, once a run; ablation and search choose on held-out digits and do not. The table is written as
     Markdown, CSV and HTML, from the records alone. Exit status 3: the time was over before all was done.
 
+    A cell such as cifar10-ensemble trains nothing: it joins the first seeds of another cell by their added lengths,
+    once they are finished, and is skipped before.
+
     **Examples**
 
         torchcaps reproduce table1 --cell mnist-r3-reconstruction --seeds 5 --budget 8m
@@ -79,6 +82,8 @@ def reproduce(
         torchcaps reproduce search --recipe mnist-best --cell base --cell "dropout-*" --budget 8m
 
         torchcaps reproduce affine --seeds 3 --budget 8m
+
+        torchcaps reproduce more --cell cifar10 --cell cifar10-ensemble --seeds 7 --budget 8m
 
         torchcaps reproduce table1 --table-only --records records/table1
     """

@@ -2,6 +2,7 @@
 
 from torchcaps.eval.couplings import LayerCoupling, measure_couplings, routing_traces
 from torchcaps.eval.drawings import coupling_entropy, dimension_grid, draw
+from torchcaps.eval.ensemble import Ensemble, EnsembleOutput, add_scores, common_examples
 from torchcaps.eval.evaluate import EvaluationResult, evaluate, evaluate_pairs, spread_pairs
 from torchcaps.eval.examples import Examples, choose_examples
 from torchcaps.eval.intervals import Proportion, SeedSummary, difference_of_means, summarize_seeds, wilson_interval
@@ -18,14 +19,18 @@ from torchcaps.eval.runs import Run, load_model, open_run
 
 __all__ = [
     "Calibration",
+    "Ensemble",
+    "EnsembleOutput",
     "EvaluationResult",
     "Examples",
     "LayerCoupling",
     "Proportion",
     "Run",
     "SeedSummary",
+    "add_scores",
     "calibration",
     "choose_examples",
+    "common_examples",
     "confusion_matrix",
     "coupling_entropy",
     "difference_of_means",

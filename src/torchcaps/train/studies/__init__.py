@@ -3,7 +3,7 @@
 from torchcaps.train.studies.catalog import get_study, list_studies
 from torchcaps.train.studies.collect import collect_records, write_study
 from torchcaps.train.studies.comparison import COMPARED_DATA, comparison_study, tuning_study
-from torchcaps.train.studies.definition import Cell, Study
+from torchcaps.train.studies.definition import Cell, Members, Study, joined
 from torchcaps.train.studies.results import StudyResult, read_results
 from torchcaps.train.studies.run import StudyOptions, run_study
 from torchcaps.train.studies.settings import Settings, check_settings, choose_settings
@@ -12,6 +12,7 @@ from torchcaps.train.studies.table import study_table
 __all__ = [
     "COMPARED_DATA",
     "Cell",
+    "Members",
     "Settings",
     "Study",
     "StudyOptions",
@@ -21,6 +22,7 @@ __all__ = [
     "collect_records",
     "comparison_study",
     "get_study",
+    "joined",
     "list_studies",
     "read_results",
     "run_study",

@@ -28,6 +28,8 @@ def write_study(study: Study, root: Path) -> list[Path]:
 def collect_records(study: Study, root: Path, records: Path) -> int:
     """Copy recipe, environment, log and result of every finished run, and make the table anew from the copies.
 
+    An ensemble has a result alone; it names its members, and their records stand beside it.
+
     Returns how many runs were copied. Records of runs that are no longer below ``root`` stay as they are.
     """
     copied = 0
@@ -36,7 +38,7 @@ def collect_records(study: Study, root: Path, records: Path) -> int:
             target = records / result.parent.relative_to(root)
             try:
                 target.mkdir(parents=True, exist_ok=True)
-                for name in RECORD_FILES:
+                for name in RECORD_FILES if cell.members is None else (RESULT,):
                     shutil.copyfile(result.parent / name, target / name)
             except OSError as error:
                 raise TorchcapsError(f"the record {target} cannot be written: {error.strerror or error}") from error

@@ -12,7 +12,7 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe
 
-__all__ = ["Cell", "Study", "scaled"]
+__all__ = ["Cell", "Members", "Study", "joined", "scaled"]
 
 # Records are kept for good, so they are short; a look at the clock, the log or a checkpoint must cost nothing.
 LOG = (
@@ -25,6 +25,14 @@ LOG = (
 
 
 @dataclass(frozen=True)
+class Members:
+    """Seeds 0 … ``count`` − 1 of another cell; all of them, so that none is chosen by its error."""
+
+    cell: str
+    count: int
+
+
+@dataclass(frozen=True)
 class Cell:
     """One row of a table: a recipe, what is changed in it, and the words that describe it.
 
@@ -32,12 +40,25 @@ class Cell:
         name: of the folder, and on the command line.
         recipe, changes: a shipped recipe, and ``section.key=value`` over it.
         words: what the row says, by column.
+        members: for an ensemble, the runs that it joins; it trains nothing of its own (:func:`joined`).
     """
 
     name: str
     recipe: str
     changes: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
+    members: Members | None = None
+
+
+def joined(name: str, cell: Cell, count: int, words: Mapping[str, str]) -> Cell:
+    """A row for the ensemble of seeds 0 … ``count`` − 1 of a cell, which stands before it in the study.
+
+    >>> joined("seven", Cell("one", "cifar10-official"), 7, {}).members
+    Members(cell='one', count=7)
+    """
+    if count < 2:
+        raise TorchcapsError(f"an ensemble joins at least 2 seeds of a cell, got {count}")
+    return dataclasses.replace(cell, name=name, words=words, members=Members(cell.name, count))
 
 
 @dataclass(frozen=True)
@@ -71,6 +92,22 @@ class Study:
     base: str | None = None
     seeds: int = 3
     note: str = ""
+
+    def __post_init__(self) -> None:
+        known: set[str] = set()
+        for cell in self.cells:
+            if cell.members is not None and cell.members.cell not in known:
+                raise TorchcapsError(
+                    f"{self.name}: {cell.name} joins runs of {cell.members.cell!r}, which must be a cell before it"
+                )
+            known.add(cell.name)
+
+    def members(self, cell: Cell) -> list[tuple[Cell, int]]:
+        """The runs, cell and seed, that an ensemble joins; none for a cell that is trained."""
+        if cell.members is None:
+            return []
+        joins = next(other for other in self.cells if other.name == cell.members.cell)
+        return [(joins, seed) for seed in range(cell.members.count)]
 
     def choose(self, patterns: Sequence[str] = ()) -> tuple[Cell, ...]:
         """Cells whose name matches one of the patterns, such as ``"mnist-*"``; all without a pattern."""

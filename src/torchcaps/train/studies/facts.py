@@ -26,7 +26,9 @@ class Fact:
 
 
 def settled_median(metrics: Path, key: str) -> float | None:
-    """Median of a number of the log after the first fifth of the steps."""
+    """Median of a number of the log after the first fifth of the steps; none without a log, as for an ensemble."""
+    if not metrics.exists():
+        return None
     lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
     records: list[dict[str, Any]] = [line for line in lines if line["kind"] == "train" and key in line]
     if not records:

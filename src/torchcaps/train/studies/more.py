@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchcaps.train.studies.definition import Cell, Study
+from torchcaps.train.studies.definition import Cell, Study, joined
 
 __all__ = ["MORE"]
 
@@ -10,9 +10,15 @@ COLUMNS = ("data", "network", "paper")
 ALL_EXAMPLES = "data.validation=0.0"
 
 
-def _cell(name: str, recipe: str, data: str, network: str, paper: str, *changes: str) -> Cell:
-    return Cell(name, recipe, changes, dict(zip(COLUMNS, (data, network, paper), strict=True)))
+def _words(*words: str) -> dict[str, str]:
+    return dict(zip(COLUMNS, words, strict=True))
 
+
+def _cell(name: str, recipe: str, data: str, network: str, paper: str, *changes: str) -> Cell:
+    return Cell(name, recipe, changes, _words(data, network, paper))
+
+
+CIFAR10 = _cell("cifar10", "cifar10-official", "CIFAR-10", "CapsNet, one network", "–")
 
 MORE = Study(
     name="more",
@@ -21,9 +27,13 @@ MORE = Study(
         _cell("mnist-small-cnn", "mnist-best", "MNIST", "small CNN", "–", "model.name=small-cnn"),
         _cell("fashion", "fashion", "Fashion-MNIST", "CapsNet", "–", ALL_EXAMPLES),
         _cell("fashion-small-cnn", "fashion", "Fashion-MNIST", "small CNN", "–", ALL_EXAMPLES, "model.name=small-cnn"),
-        _cell("cifar10", "cifar10-official", "CIFAR-10", "CapsNet, one network", "10.6 with 7 networks"),
+        CIFAR10,
+        joined("cifar10-ensemble", CIFAR10, 7, _words("CIFAR-10", "CapsNet, 7 networks by added lengths", "10.6")),
     ),
     columns=COLUMNS,
     split="test",
-    note="Trained on the whole training split, measured once a run by the last weights or their average.",
+    note=(
+        "Trained on the whole training split, measured once a run by the last weights or their average. The ensemble "
+        "joins seeds 0 to 6 of the row above it, and its epochs are those of all members together."
+    ),
 )

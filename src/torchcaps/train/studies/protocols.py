@@ -47,6 +47,15 @@ class Measured:
     extras: Mapping[str, Proportion] = field(default_factory=dict)
     couplings: Mapping[str, LayerCoupling] = field(default_factory=dict)
 
+    @property
+    def precision_name(self) -> str:
+        return "bf16" if self.precision == torch.bfloat16 else "fp32"
+
+    @property
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """The extras as (errors, examples)."""
+        return {name: (share.count, share.total) for name, share in self.extras.items()}
+
 
 def whole_split(task: Task) -> Measured:
     """Every example of a split; of pairs made from it, all or so many."""

@@ -23,10 +23,12 @@ class StudyResult:
 
     Attributes:
         errors, examples: counted on ``split`` of ``data``; both 0 where training failed.
-        weights: ``"last"`` or ``"averaged"``, whichever the recipe keeps.
+        weights: ``"last"`` or ``"averaged"``, whichever the recipe keeps; or ``"ensemble of 7"``.
+        parameters, steps, epochs, training_seconds: of an ensemble, those of its members together.
         extras: what else was counted, (errors, examples) by name.
         couplings: of each capsule layer, from below to above; empty where the study does not look at them.
         failure: why training could not be finished, if it could not.
+        members: of an ensemble, the runs that it joins, as ``CELL/seedN`` below the folder of the study.
     """
 
     cell: str
@@ -44,6 +46,7 @@ class StudyResult:
     extras: Mapping[str, Sequence[int]] = field(default_factory=dict)
     failure: str = ""
     couplings: Mapping[str, LayerCoupling] = field(default_factory=dict)
+    members: Sequence[str] = ()
 
     @property
     def error(self) -> Proportion:
@@ -69,6 +72,7 @@ class StudyResult:
             known = {name: facts[name] for name in cls.__dataclass_fields__ if name in facts}
             layers = known.pop("couplings", {})  # results that were written before there were couplings have none
             known["couplings"] = {name: _coupling(**layer) for name, layer in layers.items()}
+            known["members"] = tuple(known.get("members", ()))
             return cls(**known)
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise TorchcapsError(

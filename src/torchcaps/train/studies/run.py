@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 
@@ -15,7 +15,8 @@ import torch
 
 from torchcaps.data import Source
 from torchcaps.errors import TorchcapsError
-from torchcaps.models import from_pretrained
+from torchcaps.eval import Ensemble
+from torchcaps.models import Model, from_pretrained
 from torchcaps.train.distributed import choose_device
 from torchcaps.train.feed import load_source
 from torchcaps.train.fit import fit
@@ -25,7 +26,8 @@ from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe
 from torchcaps.train.run_folder import RunFolder
 from torchcaps.train.studies.definition import Cell, Study
-from torchcaps.train.studies.protocols import PROTOCOLS, Task
+from torchcaps.train.studies.ensembles import joined_result, missing_members
+from torchcaps.train.studies.protocols import PROTOCOLS, Measured, Task
 from torchcaps.train.studies.results import RESULT, StudyResult, run_path
 from torchcaps.train.tables import differing_keys
 
@@ -74,9 +76,14 @@ def run_study(study: Study, options: StudyOptions, tell: Callable[[str], None] =
     runner = _Runner(study, options, clock, tell)
     cells = study.choose(options.cells)
     seeds = range(study.seeds if options.seeds is None else options.seeds)
-    plan = [(cell, study.recipe(cell, seed, options.changes, options.scale)) for cell in cells for seed in seeds]
+    plan = [
+        (cell, study.recipe(cell, seed, options.changes, options.scale))
+        for cell in cells
+        for seed in (seeds if cell.members is None else (0,))
+    ]
     for cell, recipe in plan:
-        runner.check(cell, recipe)  # a mistake is said before hours of work
+        for part, seed in study.members(cell) or [(cell, recipe.seed)]:
+            runner.check(part, replace(recipe, seed=seed))  # a mistake is said before hours of work
     try:
         for cell in cells:
             for recipe in (recipe for other, recipe in plan if other is cell):
@@ -84,7 +91,10 @@ def run_study(study: Study, options: StudyOptions, tell: Callable[[str], None] =
                     continue
                 if clock.nearly_over:
                     raise OutOfTimeError
-                runner.run(cell, recipe)
+                if cell.members is None:
+                    runner.run(cell, recipe)
+                else:
+                    runner.join(cell, recipe)
     except OutOfTimeError:
         left = sum(not runner.is_finished(cell, recipe) for cell, recipe in plan)
         tell(f"time is over: {len(plan) - left} of {len(plan)} runs are done; the same command goes on")
@@ -169,11 +179,9 @@ class _Runner:
             rmtree(folder.checkpoints, ignore_errors=True)
 
     def _measure(self, cell: Cell, recipe: Recipe, folder: RunFolder, source: Source) -> StudyResult:
-        device = choose_device(self.options.device)
         model = from_pretrained(folder.final)
-        task = Task(model, recipe, source, self.study.split, device, self.options.limit, self._watch)
-        measured = PROTOCOLS[self.study.protocol](task)
-        extras = {name: (share.count, share.total) for name, share in measured.extras.items()}
+        measured = self._look(model, recipe, source)
+        extras = measured.counts
         held_out = _last_record(folder.metrics, "validation")
         if held_out:
             count = int(held_out["examples"])
@@ -187,7 +195,7 @@ class _Runner:
             errors=measured.error.count,
             examples=measured.error.total,
             weights="averaged" if recipe.training.ema else "last",
-            precision="bf16" if measured.precision == torch.bfloat16 else "fp32",
+            precision=measured.precision_name,
             parameters=sum(parameter.numel() for parameter in model.parameters()),
             steps=int(last["step"]),
             epochs=float(last["epoch"]),
@@ -198,6 +206,29 @@ class _Runner:
         found.write(folder.path)
         self._measured.add(folder.path)
         return found
+
+    def join(self, cell: Cell, recipe: Recipe) -> None:
+        """Measure an ensemble once all its members are finished; else say what is missing and leave it."""
+        runs = [run_path(self.options.out, part.name, seed) for part, seed in self.study.members(cell)]
+        missing = missing_members(runs)
+        if missing:
+            self.tell(f"{cell.name}: skipped, it needs {len(runs)} finished runs; {', '.join(missing)}")
+            return
+        folder = self._path(cell, recipe)
+        try:
+            model = Ensemble([from_pretrained(RunFolder(run).final) for run in runs])
+            measured = self._look(model, recipe, self._source(recipe))
+        finally:
+            _free_memory()
+        found = joined_result(cell, self.study.split, measured, [StudyResult.read(run / RESULT) for run in runs])
+        found.write(folder)
+        self._measured.add(folder)
+        self.tell(f"{cell.name}: {found.error} on {found.data}, {found.split}")
+
+    def _look(self, model: Model, recipe: Recipe, source: Source) -> Measured:
+        device = choose_device(self.options.device)
+        task = Task(model, recipe, source, self.study.split, device, self.options.limit, self._watch)
+        return PROTOCOLS[self.study.protocol](task)
 
     def _failure(self, cell: Cell, recipe: Recipe, folder: RunFolder, reason: str) -> StudyResult:
         last = _last_record(folder.metrics)
