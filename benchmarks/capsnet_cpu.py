@@ -26,6 +26,7 @@ from torch import Tensor, nn
 import torchcaps
 from benchmarks.textbook import textbook_capsules
 from benchmarks.timing import Timing, take_turns
+from torchcaps import ops
 
 ROOT = Path(__file__).parent.parent
 QUIET_SPREAD = 2.0  # p80 over p20 of one case; above it a figure says more about the neighbours than about us
@@ -34,21 +35,32 @@ COLUMNS = ("date", "device", "threads", "torch", "case", "batch", "variant", "me
 RECORD = ROOT / "records" / "capsnet-cpu" / "timings.csv"
 
 
-class TextbookCapsules(nn.Module):
+class ClassCapsules(nn.Module):
+    """In the place of CapsNet's own: capsules and their lengths."""
+
+    def capsules(self, u: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def forward(self, u: Tensor, full: bool = True) -> ops.RoutingOutput:
+        capsules = self.capsules(u)
+        return ops.RoutingOutput(capsules, ops.capsule_lengths(capsules))
+
+
+class TextbookCapsules(ClassCapsules):
     """The class capsules as tutorials write them."""
 
     def __init__(self, weight: Tensor) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight.detach().clone())
 
-    def forward(self, u: Tensor) -> Tensor:
+    def capsules(self, u: Tensor) -> Tensor:
         return textbook_capsules(u, self.weight)
 
 
-class NoRouting(nn.Module):
+class NoRouting(ClassCapsules):
     """The floor: no votes and no routing; the class capsules are the first lower ones, read as they lie."""
 
-    def forward(self, u: Tensor) -> Tensor:
+    def capsules(self, u: Tensor) -> Tensor:
         return u.flatten(1)[:, :160].reshape(-1, 10, 16)
 
 

@@ -3,7 +3,9 @@ import runpy
 import sys
 
 import pytest
+import torch
 
+from benchmarks.capsnet_cpu import inference, make_models, training_step
 from torchcaps.cli.app import main
 
 
@@ -43,6 +45,18 @@ def test_every_example_of_bench_runs(monkeypatch, capsys):
         ("benchmarks.data", []),
         ("benchmarks.capsnet_cpu", ["--seconds", "2"]),
     ]
+
+
+def test_the_networks_that_the_benchmark_times_run_and_the_textbook_one_agrees_with_ours():
+    models = make_models()
+    images, labels = torch.rand(2, 1, 28, 28), torch.tensor([3, 8])
+    models["eager"].classes.bias.data.zero_()  # the textbook has none
+    for name, model in models.items():
+        model.load_state_dict({k: v for k, v in models["eager"].state_dict().items() if k in model.state_dict()})
+        inference(name, model, images)()
+    torch.testing.assert_close(models["textbook"](images).capsules, models["eager"](images).capsules)
+    for name, model in models.items():
+        training_step(name, model, images, labels)()
 
 
 def test_unknown_benchmark(capsys):
