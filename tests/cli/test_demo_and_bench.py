@@ -4,8 +4,8 @@ import sys
 
 import pytest
 import torch
-
 from benchmarks.capsnet_cpu import inference, make_models, training_step
+
 from torchcaps.cli.app import main
 
 
