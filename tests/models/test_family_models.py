@@ -7,6 +7,7 @@ import torchcaps
 from torchcaps import data
 from torchcaps.eval import dimension_grid, evaluate
 from torchcaps.train import load_recipe, save_recipe
+from torchcaps.train.objective import Objective
 
 
 def count(model):
@@ -129,6 +130,24 @@ def test_settings_of_a_routing_go_through_a_recipe(tmp_path):
     assert load_recipe(file) == recipe
     model = torchcaps.create_model("capsnet", **recipe.model.settings)
     assert model.classes.routing.settings["iterations"] == 2
+
+
+def test_efficient_capsnet_learns():
+    """40 steps of 32 digits; where class capsules start out long, and the squash is flat, 38 % are still wrong then."""
+    digits = data.sample_digits("train")
+    model = torchcaps.create_model("efficient-capsnet")
+    assert model(digits.images[:32].float() / 255).lengths.mean() < 0.1
+    objective, optimizer = Objective(model), torch.optim.Adam(model.parameters(), lr=2e-3)
+    wrong = 0
+    for step in range(40):
+        chosen = torch.arange(32 * step, 32 * step + 32) % len(digits)
+        images, labels = digits.images[chosen].float() / 255, digits.labels[chosen].long()
+        terms = objective(images, labels, images)
+        optimizer.zero_grad()
+        terms.total.backward()
+        optimizer.step()
+        wrong += int(terms.wrong) if step >= 30 else 0
+    assert wrong < 0.25 * 320
 
 
 def test_matrix_capsules_learn():

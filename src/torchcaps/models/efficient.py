@@ -16,6 +16,7 @@ from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.registry import register_model
 from torchcaps.nn import CapsuleLinear, Routing
 from torchcaps.nn.routing import routing_config
+from torchcaps.nn.start_values import truncated_normal_
 
 __all__ = ["EfficientCapsNet"]
 
@@ -90,12 +91,18 @@ class EfficientCapsNet(CapsuleModel):
         self._start()
 
     def _start(self) -> None:
-        """He's start values, as the authors use: they keep the size of what flows through ReLUs."""
+        """Start values of the authors' code: He's for ReLUs, Xavier's for the depthwise sums.
+
+        He's for the class weights, too, with a fan of I·J·P, as their framework counts it for a tensor of this shape. A
+        fan of P alone makes the class capsules so long that the squash is flat, and nothing is learned.
+        """
         for layer in (*self.features, self.depthwise):
             if isinstance(layer, nn.Conv2d):
                 init.kaiming_normal_(layer.weight)
                 init.zeros_(layer.bias)  # type: ignore[arg-type]
-        init.normal_(self.classes.weight, std=(2 / self.primary_dim) ** 0.5)
+        init.xavier_uniform_(self.depthwise.weight)
+        I, J, _, P = self.classes.weight.shape
+        truncated_normal_(self.classes.weight, (2 / (I * J * P)) ** 0.5)
 
     def forward(self, images: Tensor, return_trace: bool = False) -> CapsNetOutput:
         lower = self.lower_capsules(images)
