@@ -115,7 +115,7 @@ class OptimizerSection:
         require(self.eps > 0, "optimizer.eps", "above 0", self.eps)
         require(self.weight_decay >= 0, "optimizer.weight_decay", "0 or more", self.weight_decay)
         require(self.clip_norm >= 0, "optimizer.clip_norm", "0 or more", self.clip_norm)
-        require(self.sharpness >= 0, "optimizer.sharpness", "0 or more, such as 0.05", self.sharpness)
+        require(0 <= self.sharpness < math.inf, "optimizer.sharpness", "0 or more, such as 0.05", self.sharpness)
 
 
 @dataclass(frozen=True)
