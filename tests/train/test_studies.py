@@ -37,6 +37,7 @@ from torchcaps.train.studies.definition import scaled
 from torchcaps.train.studies.measure import Measurement
 from torchcaps.train.studies.search import SEARCHES
 from torchcaps.train.studies.sweep import sweep_points, write_sweep
+from torchcaps.train.tables import differing_keys
 from training_runs import TINY, same_weights, tiny_recipe, train_tiny, weights
 
 SHIPPED = [get_study(name) for name in list_studies() if name != "search"] + list(SEARCHES.values())
@@ -90,6 +91,27 @@ def test_own_recipes_keep_to_their_rules():
         assert sum(parameter.numel() for parameter in model.parameters()) == 8_215_728
         assert recipe.data.validation == 0
         assert recipe.model.settings["iterations"] == 3
+
+
+def test_a_search_lists_what_was_tried_and_says_where_it_began(tmp_path):
+    study = SEARCHES["mnist-best"]
+    assert study_table(study, tmp_path).rows == []
+    assert "optimizer.lr=2e-3" in study_table(study, tmp_path).note
+    assert len(study_table(get_study("table1"), tmp_path).rows) == len(get_study("table1").cells)
+
+
+@pytest.mark.parametrize("recipe", ["mnist-best", "mnist-open"])
+def test_every_record_of_a_search_has_a_cell_with_its_recipe(recipe):
+    """A cell that is renamed or changed would drop its runs from the table, or name them wrongly."""
+    study = SEARCHES[recipe]
+    cells = {cell.name: cell for cell in study.cells}
+    saved = sorted((Path(__file__).parents[2] / "records" / study.name).glob("*/seed*/recipe.toml"))
+    assert saved
+    for file in saved:
+        record = load_recipe(file)
+        made = study.recipe(cells[file.parent.parent.name], record.seed)
+        lengths = ("training.epochs", "schedule.warmup_steps", "schedule.decay_steps")  # by --scale
+        assert [key for key in differing_keys(record, made) if key not in lengths and not key.startswith("log.")] == []
 
 
 def test_scale_shortens_the_decay_with_the_run():

@@ -75,6 +75,7 @@ class Study:
         changes: laid over every cell's recipe, before its own.
         base: the cell that others are compared with, if any.
         seeds: how many each cell has unless told otherwise.
+        lists_all: the table has a row for what was not run, too; a list of what was tried has not.
         note: what a reader must know, below the table.
     """
 
@@ -91,6 +92,7 @@ class Study:
     changes: tuple[str, ...] = ()
     base: str | None = None
     seeds: int = 3
+    lists_all: bool = True
     note: str = ""
 
     def __post_init__(self) -> None:

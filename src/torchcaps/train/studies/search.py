@@ -1,4 +1,4 @@
-"""The way to ``mnist-best`` and ``mnist-open``: one thing changed at a time, on held-out digits."""
+"""The way to our own recipes: one thing changed at a time, or what helped together, on held-out digits."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from torchcaps.train.studies.definition import Cell, Study
 
 __all__ = ["SEARCHES"]
 
+SHIFT = '{name = "shift", pixels = 2}'
 AFFINE = '{name = "affine", degrees = 15, shear = 0.1, scale = [0.9, 1.1], translate = 2}'
 ELASTIC = '{name = "elastic", pixels = 2.0, spacing = 7}'
 CUTOUT = '{name = "cutout", size = 6}'
 GENTLE = f"data.augment=[{AFFINE}, {ELASTIC}]"
 # Every digit is shifted, a quarter of them are only shifted, and stay as sharp as those of the test set.
 HALF = (
-    'data.augment=[{name = "shift", pixels = 2}, '
-    '{name = "affine", degrees = 15, shear = 0.1, scale = [0.9, 1.1], translate = 0, chance = 0.5}, '
-    '{name = "elastic", pixels = 2.0, spacing = 7, chance = 0.5}]'
+    f"data.augment=[{SHIFT}, "
+    f"{AFFINE.replace('translate = 2', 'translate = 0, chance = 0.5')}, "
+    f"{ELASTIC.replace('spacing = 7', 'spacing = 7, chance = 0.5')}]"
 )
-
-SHIFT_AND_ELASTIC = f'data.augment=[{{name = "shift", pixels = 2}}, {ELASTIC}]'
+SHIFT_AND_ELASTIC = f"data.augment=[{SHIFT}, {ELASTIC}]"
 
 FAST, RATE = "rate-4e-3", "optimizer.lr=4e-3"
 DECODER_TENTH = "model.reconstruction_scale=0.00005"
 BATCH_128 = ("training.batch_size=128", "schedule.warmup_steps=2000")
+# The steps of the decay are not used by a cosine; they stand here as they are written in the records.
 LONGER = ("training.epochs=400", "schedule.warmup_steps=1000", "schedule.decay_steps=4000")
 LONGEST = ("training.epochs=600", "schedule.warmup_steps=1000")
 
@@ -43,9 +44,12 @@ def _search(
         split="validation",
         changes=(HELD_OUT, *start),
         base="base",
+        lists_all=False,
         note=(
             "Trained on 50,000 digits and measured on 10,000 others of the training set, the same for all; the test "
-            "set is not read. Difference: mean error less that of the recipe as it is, with Welch's 95 % interval."
+            "set is not read. Each row changes what the search began with: the recipe with "
+            f"{', '.join(start)}. Lengths are those of --scale 1; the epochs are those of the runs. Difference: mean "
+            "error less that of the row without a change, with Welch's 95 % interval."
         ),
     )
 
@@ -57,14 +61,11 @@ SEARCHES = {
         ("rate-1e-3", ("optimizer.lr=1e-3",)),
         (FAST, (RATE,)),
         ("rate-8e-3", ("optimizer.lr=8e-3",)),
-        ("eps-1e-10", ("optimizer.eps=1e-10",)),
         ("eps-1e-12", ("optimizer.eps=1e-12",)),
         ("eps-1e-12-rate-1e-3", ("optimizer.eps=1e-12", "optimizer.lr=1e-3")),
         ("eps-1e-12-rate-5e-4", ("optimizer.eps=1e-12", "optimizer.lr=5e-4")),
-        ("eps-1e-12-rate-4e-3", ("optimizer.eps=1e-12", "optimizer.lr=4e-3")),
         ("eps-1e-12-decoder-tenth", ("optimizer.eps=1e-12", DECODER_TENTH)),
         ("uphill-0.1", ("optimizer.sharpness=0.1",)),
-        ("uphill-0.3", ("optimizer.sharpness=0.3",)),
         ("uphill-1", ("optimizer.sharpness=1.0",)),
         ("batch-128", (*BATCH_128, "optimizer.lr=1e-3")),
         ("batch-256", ("training.batch_size=256", "optimizer.lr=1.5e-3", "schedule.warmup_steps=1000")),
@@ -104,12 +105,6 @@ SEARCHES = {
             f"data.augment=[{AFFINE}, {ELASTIC}, {CUTOUT}]",
         ),
         ("eps-1e-12", ("optimizer.eps=1e-12",)),
-        ("eps-1e-12-dropout-0", ("optimizer.eps=1e-12", "model.capsule_dropout=0.0")),
-        (
-            "eps-1e-12-gentle",
-            ("optimizer.eps=1e-12", "model.capsule_dropout=0.0", f"data.augment=[{AFFINE}, {ELASTIC}]"),
-        ),
-        ("eps-1e-12-rate-1e-3", ("optimizer.eps=1e-12", "optimizer.lr=1e-3")),
         (f"{FAST}-plain", (RATE, DECODER_TENTH, "model.capsule_dropout=0.0")),
         (f"{FAST}-plain-no-cutout", (RATE, DECODER_TENTH, "model.capsule_dropout=0.0", GENTLE)),
         (f"{FAST}-elastic", (RATE, "model.capsule_dropout=0.0", SHIFT_AND_ELASTIC)),

@@ -18,14 +18,15 @@ LENGTH = ("epochs", "errors of each seed")
 
 
 def study_table(study: Study, root: Path) -> ResultTable:
-    """A row a cell, with what its finished runs say; a cell without one has dashes.
+    """A row a cell, with what its finished runs say; a cell without one has dashes, or no row (``study.lists_all``).
 
     The interval of several seeds is Student's of their mean; that of one seed is Wilson's, of its own count.
     """
     results = read_results(root, [cell.name for cell in study.cells])
     base = _finished(results[study.base]) if study.base else []
     difference = ("difference", "95 % interval of it") if study.base else ()
-    rows = [_row(study, cell, results[cell.name], base, root) for cell in study.cells]
+    shown = [cell for cell in study.cells if study.lists_all or results[cell.name]]
+    rows = [_row(study, cell, results[cell.name], base, root) for cell in shown]
     head = (*study.columns, *MEASURED, *difference, *study.extras, *study.facts, *LENGTH)
     note = study.note + _warning([result for found in results.values() for result in found])
     return ResultTable(study.title, head, rows, note, text_columns=len(study.columns))
