@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from fastapi import APIRouter, Query, Request
@@ -29,6 +29,11 @@ from torchcaps.studio.workers import Workers
 __all__ = ["model_routes"]
 
 Precision = Annotated[Literal["f16", "f32"], Query(description="Type of the numbers that are sent.")]
+TENSORS_IN_AND_OUT: dict[str, Any] = {
+    "response_class": TensorResponse,
+    "responses": problems(400, 404, 413, 415, 422, 503),
+    "openapi_extra": TENSORS_IN,
+}
 Iterations = Annotated[WholeNumber, Query(ge=1, le=10, description="R of the routing.")]
 
 
@@ -48,47 +53,27 @@ def model_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
         network = await find_network(catalogue, workers, model_id)
         return tensor_answer(looking.decoder_weights(network, dtype == "f16"))
 
-    @router.post(
-        "/{model_id}/forward",
-        response_class=TensorResponse,
-        responses=problems(400, 404, 413, 415, 422, 503),
-        openapi_extra=TENSORS_IN,
-    )
+    @router.post("/{model_id}/forward", **TENSORS_IN_AND_OUT)
     async def forward(model_id: ModelId, request: Request) -> TensorResponse:
         """Lengths (the scores), capsules and reconstruction of up to 64 pictures; probabilities of a CNN."""
         network = await find_network(catalogue, workers, model_id)
         images = looking.checked_images(network, await read_tensors(request))
         return tensor_answer(await workers.forward(network, images))
 
-    @router.post(
-        "/{model_id}/decode",
-        response_class=TensorResponse,
-        responses=problems(400, 404, 413, 415, 422, 503),
-        openapi_extra=TENSORS_IN,
-    )
+    @router.post("/{model_id}/decode", **TENSORS_IN_AND_OUT)
     async def decode(model_id: ModelId, request: Request) -> TensorResponse:
         """Pictures of masked capsules, for decoders that the page cannot run itself."""
         network = await find_network(catalogue, workers, model_id)
         capsules = (await read_tensors(request)).get("capsules", torch.empty(0))
         return tensor_answer(await workers.run(looking.decode, network, capsules))
 
-    @router.post(
-        "/{model_id}/votes",
-        response_class=TensorResponse,
-        responses=problems(400, 404, 413, 415, 422, 503),
-        openapi_extra=TENSORS_IN,
-    )
+    @router.post("/{model_id}/votes", **TENSORS_IN_AND_OUT)
     async def votes(model_id: ModelId, request: Request, dtype: Precision = "f32") -> TensorResponse:
         """What the routing loop starts from, for one picture."""
         network, image = await one_image(catalogue, workers, model_id, request)
         return tensor_answer(await workers.run(looking.votes, network, image, dtype == "f16"))
 
-    @router.post(
-        "/{model_id}/trace",
-        response_class=TensorResponse,
-        responses=problems(400, 404, 413, 415, 422, 503),
-        openapi_extra=TENSORS_IN,
-    )
+    @router.post("/{model_id}/trace", **TENSORS_IN_AND_OUT)
     async def trace(model_id: ModelId, request: Request, iterations: Iterations = 3) -> TensorResponse:
         """The routing of one picture, iteration by iteration, as PyTorch does it; only ``dynamic`` takes another R."""
         network, image = await one_image(catalogue, workers, model_id, request)
@@ -102,12 +87,7 @@ def model_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
             found = await workers.run(catalogue.survey, model_id)
         return tensor_answer({"mean": found.mean, "std": found.std, "count": found.count})
 
-    @router.post(
-        "/{model_id}/affine",
-        response_class=TensorResponse,
-        responses=problems(400, 404, 413, 415, 422, 503),
-        openapi_extra=TENSORS_IN,
-    )
+    @router.post("/{model_id}/affine", **TENSORS_IN_AND_OUT)
     async def affine(model_id: ModelId, request: Request, kind: Kind) -> TensorResponse:
         """One picture over the whole range of a slider: values, lengths (or probabilities) and pictures."""
         network, image = await one_image(catalogue, workers, model_id, request)
