@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import re
-import shlex
 
 import pytest
-from typer.main import get_command
 
-from torchcaps.cli.app import app, main
-from torchcaps.train.studies import Settings, Study, StudyOptions
+from study_examples import check_example, examples_of
+from torchcaps.cli.app import main
+from torchcaps.train.studies import Settings
 from training_runs import TINY
 
-HELP = inspect.cleandoc(get_command(app).commands["compare"].help)
-EXAMPLES = [line.strip() for line in HELP.splitlines() if re.match(r"\s+torchcaps ", line)]
 
-
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", examples_of("compare"))
 def test_every_example_resolves(example, tmp_path, monkeypatch, capsys):
-    """The runs themselves take hours on a GPU; all that comes before and after them is done."""
-    plans: list[int] = []
-
-    def plan(study: Study, options: StudyOptions, tell: object) -> bool:
-        cells = study.choose(options.cells)
-        plans.append(len([study.recipe(cell, 0, options.changes, options.scale) for cell in cells]))
-        return True
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("torchcaps.train.studies.run_study", plan)
     Settings("mnist", {}).write(tmp_path / "runs" / "compare-mnist")
-    assert main(shlex.split(example)[1:]) == 0
-    assert plans or "--table-only" in example
-    assert "| 95 % interval |" in capsys.readouterr().out
+    check_example(example, tmp_path, monkeypatch, capsys)
 
 
 def test_tuned_compared_and_read_from_the_records(tmp_path, monkeypatch, capsys):

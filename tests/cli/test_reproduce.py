@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-import shlex
-
 import pytest
 import typer
-from typer.main import get_command
 
-from torchcaps.cli.app import app, main
+from study_examples import check_example, examples_of
+from torchcaps.cli.app import main
 from torchcaps.cli.study_runs import read_time
-from torchcaps.train.studies import Study, StudyOptions
 from training_runs import TINY
 
-HELP = inspect.cleandoc(get_command(app).commands["reproduce"].help)
-EXAMPLES = [line.strip() for line in HELP.splitlines() if re.match(r"\s+torchcaps ", line)]
 
-
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", examples_of("reproduce"))
 def test_every_example_resolves(example, tmp_path, monkeypatch, capsys):
-    """The runs themselves take hours on a GPU; all that comes before and after them is done."""
-    plans: list[int] = []
-
-    def plan(study: Study, options: StudyOptions, tell: object) -> bool:
-        cells = study.choose(options.cells)
-        recipes = [study.recipe(cell, 0, options.changes, options.scale) for cell in cells]
-        plans.append(len(recipes))
-        return True
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("torchcaps.train.studies.run_study", plan)
-    assert main(shlex.split(example)[1:]) == 0
-    assert plans or "--table-only" in example
-    assert "| 95 % interval |" in capsys.readouterr().out
+    check_example(example, tmp_path, monkeypatch, capsys)
 
 
 def test_a_study_from_the_command_line(tmp_path, monkeypatch, capsys):
