@@ -231,3 +231,62 @@ def test_position_dropout_silences_all_types_of_a_position():
     assert 0.2 < silent.float().mean() < 0.8  # 108 draws: six standard deviations
     torch.testing.assert_close(kept[~silent], 2 * lower.unflatten(1, model.primary_grid)[~silent])
     assert model.eval()._silenced(lower) is lower
+
+
+def test_a_stem_of_four_stands_in_the_place_of_the_first_convolution():
+    model = torchcaps.create_model("capsnet", stem=(8, 8, 12, 16), primary_types=4)
+    images = torch.rand(3, 1, 28, 28)
+    assert model.conv(images).shape == (3, 16, 20, 20)
+    assert model.primary_grid == (6, 6, 4)
+    assert model.lower_capsules(images).shape == (3, 144, 8)
+
+
+def test_a_stem_is_convolution_normalisation_and_relu_in_turn():
+    torch.manual_seed(0)
+    model = torchcaps.create_model("capsnet", stem=[3, 5], primary_kernel=3, primary_types=2, padding="same")
+    for norm in model.conv.norms:
+        torch.nn.init.uniform_(norm.weight, 0.5, 2.0)
+        torch.nn.init.normal_(norm.bias)
+        torch.nn.init.normal_(norm.running_mean)
+        torch.nn.init.uniform_(norm.running_var, 0.5, 2.0)
+    model.double().eval()
+    images = torch.rand(2, 1, 28, 28, dtype=torch.float64)
+    expected = images
+    for place, (convolution, norm) in enumerate(zip(model.conv.convolutions, model.conv.norms, strict=True)):
+        if place:
+            expected = expected.clamp(min=0)
+        expected = torch.nn.functional.conv2d(expected, convolution.weight, convolution.bias, padding=1)
+        expected = expected - norm.running_mean[:, None, None]
+        expected = expected / (norm.running_var[:, None, None] + norm.eps).sqrt()
+        expected = expected * norm.weight[:, None, None] + norm.bias[:, None, None]
+    torch.testing.assert_close(model.conv(images), expected)
+    assert model.conv(images).shape == (2, 5, 28, 28)
+
+
+def test_a_stem_learns_and_comes_back_from_a_file(tmp_path):
+    torch.manual_seed(0)
+    model = torchcaps.create_model("capsnet", stem=[4, 6], primary_kernel=5, primary_types=3, start_values="torch")
+    before = [parameter.clone() for parameter in model.conv.parameters()]
+    model.reset_parameters()
+    fresh = [not torch.equal(*pair) for pair in zip(before, model.conv.parameters(), strict=True)]
+    assert sum(fresh) == 2  # the two kernels; biases and normalisation start as they were
+    out = model(torch.rand(4, 1, 28, 28))
+    out.lengths.sum().backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in model.conv.norms.parameters())
+    model.eval().save_pretrained(tmp_path)
+    again = torchcaps.from_pretrained(tmp_path)
+    assert again.settings["stem"] == model.settings["stem"] == (4, 6)
+    images = torch.rand(2, 1, 28, 28)
+    torch.testing.assert_close(again.eval()(images).capsules, model(images).capsules, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (dict(stem=[8, 0]), "at least one channel"),
+        (dict(stem=[4] * 11), "11 convolutions and a kernel of 9 need at least 31×31"),
+    ],
+)
+def test_a_stem_that_cannot_be_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        torchcaps.create_model("capsnet", **settings)

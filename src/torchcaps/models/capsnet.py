@@ -17,6 +17,7 @@ from torchcaps.models.registry import register_model
 from torchcaps.nn import (
     CapsNetLoss,
     CapsuleLinear,
+    ConvolutionStem,
     PictureConv2d,
     PrimaryCapsules,
     ReconstructionDecoder,
@@ -40,6 +41,8 @@ class CapsNet(CapsuleModel):
         preset: ``"official"`` (the authors' code, which made the published figures) or ``"paper"`` (their text); see
             :class:`torchcaps.models.Preset`. The last six arguments override single choices of it.
         conv_channels, conv_kernel: first convolution, ReLU.
+        stem: channels of 3×3 convolutions with batch normalisation in place of the first convolution; none in the
+            paper. Four of them see as far as its 9×9.
         primary_types, primary_dim, primary_kernel, primary_stride: primary capsules; P is ``primary_dim``.
         capsule_dim: D of the class capsules.
         routing: a name of :func:`torchcaps.list_routings`, a name with settings such as
@@ -72,6 +75,7 @@ class CapsNet(CapsuleModel):
         preset: str = "official",
         conv_channels: int = 256,
         conv_kernel: int = 9,
+        stem: Sequence[int] = (),
         primary_types: int = 32,
         primary_dim: int = 8,
         primary_kernel: int = 9,
@@ -96,6 +100,7 @@ class CapsNet(CapsuleModel):
         super().__init__()
         self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         self.settings["routing"] = routing_config(routing)
+        self.settings["stem"] = tuple(stem)
         self.image_shape = check_image_shape(image_shape, num_classes)
         self.num_classes = num_classes
         self.preset = get_preset(preset)
@@ -115,16 +120,23 @@ class CapsNet(CapsuleModel):
         if self.start_values not in ("authors", "torch"):
             raise ValueError(f"unknown start_values {start_values!r}; choose 'authors' or 'torch'")
 
-        self.conv = PictureConv2d(C, conv_channels, conv_kernel, padding=padding)
+        self.conv: PictureConv2d | ConvolutionStem
+        if stem:
+            self.conv = ConvolutionStem(C, stem, padding)
+            channels, shrink = stem[-1], self.conv.shrink
+        else:
+            self.conv = PictureConv2d(C, conv_channels, conv_kernel, padding=padding)
+            channels, shrink = conv_channels, 0 if padding == "same" else conv_kernel - 1
         self.primary = PrimaryCapsules(
-            conv_channels, primary_types, primary_dim, primary_kernel, primary_stride, padding, primary_scale
+            channels, primary_types, primary_dim, primary_kernel, primary_stride, padding, primary_scale
         )
-        shrink = 0 if padding == "same" else conv_kernel - 1
-        if min(H, W) - shrink < 1 or (padding == "valid" and min(H, W) - shrink < primary_kernel):
+        least = shrink + primary_kernel
+        if padding == "valid" and min(H, W) < least:
+            first = f"{len(stem)} convolutions" if stem else f"a kernel of {conv_kernel}"
             raise ValueError(
-                f"pictures of {H}×{W} are too small: without padding, kernels of {conv_kernel} and {primary_kernel} "
-                f"need at least {conv_kernel + primary_kernel - 1}×{conv_kernel + primary_kernel - 1}; use larger "
-                "pictures, smaller conv_kernel and primary_kernel, or padding='same'"
+                f"pictures of {H}×{W} are too small: without padding, {first} and a kernel of {primary_kernel} need at "
+                f"least {least}×{least}; use larger pictures, smaller conv_kernel and primary_kernel (a shorter stem), "
+                "or padding='same'"
             )
         rows, columns = self.primary.grid_shape(H - shrink, W - shrink)
         self.primary_grid = (rows, columns, primary_types)  # the order of the lower capsules
@@ -152,8 +164,9 @@ class CapsNet(CapsuleModel):
     def _start_like_the_preset(self) -> None:
         """Each layer has drawn its own values already; change those that the preset wants otherwise."""
         if self.start_values == "authors":
-            truncated_normal_(self.conv.weight, FIRST_CONVOLUTION_STD)
-            init.constant_(self.conv.bias, BIAS_START)  # type: ignore[arg-type]
+            if isinstance(self.conv, PictureConv2d):
+                truncated_normal_(self.conv.weight, FIRST_CONVOLUTION_STD)
+                init.constant_(self.conv.bias, BIAS_START)  # type: ignore[arg-type]
         else:
             out_channels, in_channels = self.primary.weight.shape[:2]
             reference = nn.Conv2d(in_channels, out_channels, self.primary.kernel_size)

@@ -29,6 +29,7 @@ from torchcaps.nn.routing import (
     list_routings,
     register_routing,
 )
+from torchcaps.nn.stem import ConvolutionStem
 
 __all__ = [
     "AttentionRouting",
@@ -39,6 +40,7 @@ __all__ = [
     "CapsuleStack",
     "ConvCapsules",
     "ConvReconstructionDecoder",
+    "ConvolutionStem",
     "DynamicRouting",
     "EMRouting",
     "FixedPointRouting",

@@ -1,0 +1,55 @@
+"""Small convolutions in place of one large one: the same view of the picture, more layers to make sense of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn import init
+
+from torchcaps.nn.convolution import PictureConv2d
+
+__all__ = ["ConvolutionStem"]
+
+KERNEL = 3
+
+
+class ConvolutionStem(nn.Module):
+    """3×3 convolutions, each normalised over the batch, with ReLUs between them; the last ReLU is the caller's.
+
+    Four of them see 9×9 pixels and leave a map as large as one 9×9 convolution does, so that they fit in its place.
+
+    Args:
+        in_channels: channels of the pictures.
+        channels: of each convolution; as many convolutions as numbers.
+        padding: ``"valid"`` pads nothing, ``"same"`` keeps the size.
+
+    Shape:
+        ``[B, C, H, W]`` → ``[B, channels[-1], H − shrink, W − shrink]``.
+    """
+
+    def __init__(self, in_channels: int, channels: Sequence[int], padding: str = "valid") -> None:
+        super().__init__()
+        if not channels or any(width < 1 for width in channels):
+            raise ValueError(f"a stem needs at least one convolution of at least one channel, got {tuple(channels)}")
+        self.shrink = 0 if padding == "same" else (KERNEL - 1) * len(channels)
+        self.convolutions = nn.ModuleList()
+        self.norms = nn.ModuleList()
+        for width in channels:
+            self.convolutions.append(PictureConv2d(in_channels, width, KERNEL, padding=padding))
+            self.norms.append(nn.BatchNorm2d(width))
+            in_channels = width
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """He's start values, which suit ReLUs."""
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
+            init.kaiming_normal_(convolution.weight)  # type: ignore[arg-type]
+            init.zeros_(convolution.bias)  # type: ignore[arg-type]
+            norm.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = images
+        for place, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
+            maps = norm(convolution(maps.relu() if place else maps))
+        return maps
