@@ -50,7 +50,9 @@ def reproduce(
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option("--recipe", help="For search: mnist-best, mnist-open or multimnist-best.", show_default=False),
+        typer.Option(
+            "--recipe", help="For search: mnist-best, mnist-open, multimnist-best or fashion.", show_default=False
+        ),
     ] = None,
     table_only: TableOnly = False,
     records: Records = None,
