@@ -13,8 +13,10 @@ from safetensors.torch import load_file
 import torchcaps
 from small_runs import shared_run
 from torchcaps.cli.app import main
+from torchcaps.data import MultiMNIST, sample_digits
 from torchcaps.errors import TorchcapsError
 from torchcaps.models.shipped import weights_folder
+from torchcaps.train.objective import count_wrong
 from torchcaps.train.packing import pack_weights
 from torchcaps.train.studies import StudyResult
 
@@ -107,3 +109,22 @@ def test_every_shipped_network_loads_and_has_a_card(name):
 
 def test_shipped_weights_stay_small():
     assert sum(file.stat().st_size for file in weights_folder().rglob("*") if file.is_file()) <= 45_000_000
+
+
+def test_the_shipped_network_knows_the_embedded_digits():
+    digits = sample_digits("test")
+    model = torchcaps.from_pretrained("capsnet-mnist").eval()
+    with torch.no_grad():
+        named = model(digits.images.float() / 255).lengths.argmax(1)
+    wrong = digits.attributes["mnist_index"][named != digits.labels]
+    card = json.loads((weights_folder() / "capsnet-mnist" / "card.json").read_text())
+    assert len(wrong) <= min(5, card["errors_stored"])  # 500 of the 10,000 that the card counts
+
+
+def test_the_shipped_network_tells_overlapping_digits_apart():
+    pairs = MultiMNIST(sample_digits("test"), "paper")
+    made = pairs.pairs(torch.arange(0, len(pairs), len(pairs) // 100)[:100])
+    model = torchcaps.from_pretrained("capsnet-multimnist").eval()
+    with torch.no_grad():
+        scores = model(made.images.float() / 255).scores
+    assert int(count_wrong(scores, made.labels)) <= 10  # the card: 3.3 %

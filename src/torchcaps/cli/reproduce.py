@@ -75,7 +75,7 @@ def reproduce(
 
     **Examples**
 
-        torchcaps reproduce table1 --cell mnist-r3-reconstruction --seeds 5 --budget 8m
+        torchcaps reproduce table1 --cell mnist-best --seeds 5 --budget 8m
 
         torchcaps reproduce table1 --cell "multimnist-*" --seeds 1 --test-pairs 100000 --scale 0.1
 

@@ -7,6 +7,7 @@ from torchcaps.train.studies.definition import Cell, Study
 __all__ = ["AFFINE"]
 
 COLUMNS = ("network", "paper")
+STEM = ("model.stem=[64, 64, 64, 64, 128, 128, 128, 128]", "model.primary_kernel=3")
 
 
 def _cell(name: str, recipe: str, network: str, paper: str, *changes: str) -> Cell:
@@ -18,6 +19,7 @@ AFFINE = Study(
     title="Robustness to affine maps at matched accuracy: error in % on affine copies of the test digits",
     cells=(
         _cell("capsnet", "affnist", "CapsNet, R = 3, reconstruction", "21"),
+        _cell("stem", "affnist", "CapsNet with a stem of eight small convolutions", "–", *STEM),
         _cell("twin", "affnist-baseline", "CNN with as many parameters, pooling", "34"),
         _cell("baseline", "affnist", "CNN of the paper's MNIST baseline, no pooling", "–", "model.name=baseline-cnn"),
         _cell(

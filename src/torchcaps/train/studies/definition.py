@@ -12,7 +12,7 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe
 
-__all__ = ["Cell", "Members", "Study", "joined", "scaled"]
+__all__ = ["PAPERS_NETWORK", "Cell", "Members", "Study", "joined", "scaled"]
 
 # Records are kept for good, so they are short; a look at the clock, the log or a checkpoint must cost nothing.
 LOG = (
@@ -22,6 +22,8 @@ LOG = (
     "log.keep=1",
     "log.tensorboard=off",
 )
+
+PAPERS_NETWORK = ("model.stem=[]", "model.primary_kernel=9")  # in place of a recipe's stem
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,10 @@ __all__ = ["MORE"]
 COLUMNS = ("data", "network", "paper")
 ALL_EXAMPLES = "data.validation=0.0"
 
+# What routing adds to a stem: the same network without iterations, and a CNN of as many parameters.
+ONE_PASS = "model.iterations=1"
+PAIRS_CNN = ("model.name=small-cnn", "model.multi_label=true", "model.channels=64", "model.hidden=1024")
+
 
 def _words(*words: str) -> dict[str, str]:
     return dict(zip(COLUMNS, words, strict=True))
@@ -25,6 +29,8 @@ MORE = Study(
     title="Beyond Table 1: test error in %",
     cells=(
         _cell("mnist-small-cnn", "mnist-best", "MNIST", "small CNN", "–", "model.name=small-cnn"),
+        _cell("multimnist-stem-r1", "multimnist-best", "MultiMNIST", "CapsNet with a stem, R = 1", "–", ONE_PASS),
+        _cell("multimnist-small-cnn", "multimnist-best", "MultiMNIST", "small CNN, 5.3 M parameters", "–", *PAIRS_CNN),
         _cell("fashion", "fashion", "Fashion-MNIST", "CapsNet", "–", ALL_EXAMPLES),
         _cell("fashion-small-cnn", "fashion", "Fashion-MNIST", "small CNN", "–", ALL_EXAMPLES, "model.name=small-cnn"),
         CIFAR10,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchcaps.train.studies.ablation import HELD_OUT
-from torchcaps.train.studies.definition import Cell, Study
+from torchcaps.train.studies.definition import PAPERS_NETWORK, Cell, Study
 
 __all__ = ["SEARCHES"]
 
@@ -24,8 +24,6 @@ HALF = (
 )
 SHIFT_AND_ELASTIC = f"data.augment=[{SHIFT}, {ELASTIC}]"
 
-# Where the searches began: the paper's network.
-PAPERS_NETWORK = ("model.stem=[]", "model.primary_kernel=9")
 # Four small convolutions in place of the first, or eight and smaller primary kernels; no dropout.
 STEM = ("model.capsule_dropout=0.0", "model.stem=[64, 64, 128, 128]")
 DEEP_STEM = (
