@@ -24,7 +24,6 @@ from benchmarks.studio_faults import run_faults
 from benchmarks.studio_load import measure_load
 from benchmarks.studio_process import running_studio
 from torchcaps.data import sample_digits
-from torchcaps.studio.first_models import demo_capsnet
 
 
 def main() -> int:
@@ -40,7 +39,7 @@ def main() -> int:
             model = str(Path(scratch) / "paper-size")
             torchcaps.create_model("capsnet").save_pretrained(model)
         else:
-            model = arguments.model or str(demo_capsnet(print))
+            model = arguments.model or "capsnet-mnist"
         print(f"torch {torch.__version__}, Python {platform.python_version()}, {torch.get_num_threads()} threads")
         if arguments.faults:
             return run_faults(model, arguments.faults)

@@ -57,7 +57,7 @@ def test_every_example_runs(home, tmp_path_factory, served, capsys):
         few = ["--examples", "2"] if "export" in example else []  # the last one counts
         assert main([*example, *few]) == 0, example
     assert [call["models"] for call in served] == [
-        [("demo-capsnet", "capsnet"), ("small-cnn", "cnn")],
+        [("capsnet-mnist", "capsnet"), ("capsnet-multimnist", "capsnet"), ("small-cnn", "cnn")],
         [("demo", "capsnet"), ("small-cnn", "cnn")],
         [("demo", "capsnet"), ("cnn", "cnn")],
     ]
@@ -74,26 +74,23 @@ def test_every_example_runs(home, tmp_path_factory, served, capsys):
 def test_a_model_is_trained_once_and_said_so(home, served, capsys):
     assert main(["studio", "--no-browser"]) == 0
     first = capsys.readouterr().out
-    assert first.count("is trained now, once") == 2
-    assert "cache/studio/demo-capsnet" in first.replace("\n", "")
+    assert first.count("is trained now, once") == 1
+    assert "cache/studio/small-cnn" in first.replace("\n", "")
     assert main(["studio", "--no-browser"]) == 0
     assert "is trained now" not in capsys.readouterr().out
     assert served[0] == served[1]
 
 
-def test_a_training_that_was_cut_short_is_begun_again(home, served, capsys):
-    (home / "cache" / "studio" / "demo-capsnet").mkdir(parents=True)
-    (home / "cache" / "studio" / "demo-capsnet" / "recipe.toml").write_text("")
-    assert main(["studio", "--no-compare"]) == 0
-    assert served[0]["models"] == [("demo-capsnet", "capsnet")]
+def test_a_training_that_was_cut_short_is_begun_again(home, served):
+    (home / "cache" / "studio" / "small-cnn").mkdir(parents=True)
+    (home / "cache" / "studio" / "small-cnn" / "recipe.toml").write_text("")
+    assert main(["studio"]) == 0
+    assert ("small-cnn", "cnn") in served[0]["models"]
 
 
-def test_shipped_weights_come_first_where_there_are_some(home, served, monkeypatch):
-    model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2)
-    monkeypatch.setattr(torchcaps, "list_pretrained", lambda: ["capsnet-mnist"], raising=False)
-    monkeypatch.setattr(torchcaps, "from_pretrained", lambda name: model, raising=False)
+def test_shipped_weights_come_first(home, served):
     assert main(["studio", "--no-compare"]) == 0
-    assert served[0]["models"] == [("capsnet-mnist", "capsnet")]
+    assert served[0]["models"] == [("capsnet-mnist", "capsnet"), ("capsnet-multimnist", "capsnet")]
 
 
 def test_another_address_is_warned_about(home, served, capsys, tmp_path_factory):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import torch
 
-import torchcaps
 from torchcaps.data import sample_digits
 from torchcaps.eval import load_model
+from torchcaps.models.shipped import shipped_folder
 from torchcaps.studio import Catalogue
 from torchcaps.studio.tensors import unpack_tensors
 
@@ -56,13 +57,16 @@ def test_pairs_have_two_labels_and_a_set_of_their_own(client):
     assert refused.status_code == 400
 
 
-def test_shipped_weights_for_pairs_get_pairs(monkeypatch, pairs_run):
-    """They come without a recipe; their name says what they learned from."""
-    model = load_model(pairs_run)
-    monkeypatch.setattr(torchcaps, "list_pretrained", lambda: ["capsnet-multimnist"], raising=False)
-    monkeypatch.setattr(torchcaps, "from_pretrained", lambda name: model, raising=False)
-    catalogue = Catalogue(["capsnet-multimnist"])
-    (facts,) = catalogue.facts()
-    assert (facts.source, facts.multi) == ("shipped", 2)
-    assert catalogue.examples().image_shape == (1, 36, 36)
-    assert len(catalogue.examples().labels(0)) == 2
+def test_shipped_weights_get_the_embedded_digits_and_the_error_of_their_card(monkeypatch):
+    """Nothing is fetched for them, and pairs are made where they learned from pairs."""
+    monkeypatch.setattr("torchcaps.data.registry.fetch", lambda *_: pytest.fail("something is fetched"))
+    catalogue = Catalogue(["capsnet-mnist", "capsnet-multimnist"])
+    single, pairs = catalogue.facts()
+    assert (single.source, single.multi, single.trained_on, single.examples) == ("shipped", 1, "mnist", "mnist-sample")
+    assert (pairs.source, pairs.multi, pairs.trained_on) == ("shipped", 2, "multimnist:paper")
+    assert (single.in_page, pairs.in_page) == (True, False)  # the page has no stem
+    for facts in (single, pairs):
+        card = json.loads((shipped_folder(facts.id) / "card.json").read_text())
+        assert facts.test_error == card["error_percent"] / 100
+    assert catalogue.examples().image_shape == (1, 28, 28)
+    assert len(catalogue.examples(pairs.examples).labels(0)) == 2

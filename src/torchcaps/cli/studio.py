@@ -22,7 +22,7 @@ Models = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="Run folders (also while they train), model folders, shipped names or hub names. Left out: the shipped "
-        "weights, else a small network that is trained once.",
+        "weights.",
     ),
 ]
 DataName = Annotated[
@@ -115,14 +115,14 @@ def _catalogue(models: list[str], data: str | None, compare: bool) -> Catalogue:
         from torchcaps.errors import TorchcapsError
 
         raise TorchcapsError('the studio needs more libraries; pip install "torchcaps[studio]"') from error
-    from torchcaps.studio.first_models import compared_cnn, demo_capsnet
-    from torchcaps.studio.network import pretrained_names
+    from torchcaps.models import list_pretrained
+    from torchcaps.studio.first_models import compared_cnn
 
-    catalogue = Catalogue(models or pretrained_names() or [str(demo_capsnet(say))], data)
+    catalogue = Catalogue(models or list_pretrained(), data)
     facts = catalogue.facts()
     suits = facts[0].image_shape == [1, 28, 28] and facts[0].digits
     if compare and suits and all(model.kind != "cnn" for model in facts):
-        shipped = [name for name in pretrained_names() if "cnn" in name]
+        shipped = list_pretrained("*cnn*")
         catalogue.add(shipped[0] if shipped else str(compared_cnn(say)))
     for remark in catalogue.remarks:
         warn(remark)

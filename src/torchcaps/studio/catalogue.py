@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import threading
 from collections import OrderedDict
@@ -25,7 +26,6 @@ __all__ = ["Catalogue"]
 
 SPARE_NETWORKS = 8  # checkpoints that stay in memory while somebody scrubs through a run
 MOST_SURVEYS = 64
-SHIPPED_PAIRS = "multimnist:paper:mnist-sample"  # shipped weights come without a recipe that could say so
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,7 @@ class Catalogue:
         self._items[item.id] = item
         network = self.network(item.id)
         try:
-            usual = SHIPPED_PAIRS if shipped and network.multi == 2 else None
-            found = example_set(run, network.model, self._data_name or usual)
+            found = example_set(run, network.model, self._data_name or (_embedded(run) if shipped else None))
         except TorchcapsError as error:
             self.remarks.append(f"no test pictures for {item.id}: {error}")
             return
@@ -217,11 +216,25 @@ class Catalogue:
             source="shipped" if item.shipped else source,
             checkpoints=[CheckpointFacts(step=step, id=f"{item.id}@{step}") for step, _ in steps],
             trained_on=None if learned is None else str(learned),
-            test_error=None if known is None else known.error,
+            test_error=_card_error(item) or (None if known is None else known.error),
             digits=network.digits,
             multi=network.multi,
             examples=item.examples,
         )
+
+
+def _embedded(run: Run) -> str | None:
+    """The embedded digits in place of MNIST, so that shipped weights have pictures without a download."""
+    choice = recipe_facts(run).data
+    return str(replace(choice, source="mnist-sample")) if choice is not None and choice.source == "mnist" else None
+
+
+def _card_error(item: _Item) -> float | None:
+    """The error that the card of shipped weights states, on the whole test split."""
+    card = Path(item.run.model_folder) / "card.json"
+    if not item.shipped or not card.is_file():
+        return None
+    return float(json.loads(card.read_text(encoding="utf-8"))["error_percent"]) / 100
 
 
 def _key(run: Run) -> tuple[str, int]:

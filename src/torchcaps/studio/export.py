@@ -78,8 +78,8 @@ def export_site(
     shown: list[dict[str, Any]] = []
     for model in fitting:
         before = site.size
-        survey = catalogue.survey(model.id)
-        shown.append(model.model_copy(update={"checkpoints": [], "test_error": survey.error}).model_dump())
+        error = model.test_error or catalogue.survey(model.id).error
+        shown.append(model.model_copy(update={"checkpoints": [], "test_error": error}).model_dump())
         _write_model(site, catalogue, model, examples, chosen, overlaps)
         say(f"{model.id}: {(site.size - before) / 1e6:.1f} MB")
     site.write_json("data/models.json", shown)  # last: its presence says that the site is whole

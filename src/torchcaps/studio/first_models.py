@@ -1,4 +1,4 @@
-"""Models for a studio that was started without any: trained once on the embedded digits and kept in the cache."""
+"""A plain network for the studio to compare with: trained once on the embedded digits and kept in the cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchcaps.data.locate import cache_folder
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.recipe import ModelSection, Recipe
 
-__all__ = ["compared_cnn", "demo_capsnet", "studio_folder"]
+__all__ = ["compared_cnn", "studio_folder"]
 
 CNN_STEPS = 400
 
@@ -19,12 +19,6 @@ CNN_STEPS = 400
 def studio_folder() -> Path:
     """Where the studio keeps what it trained."""
     return cache_folder().parent / "studio"
-
-
-def demo_capsnet(say: Callable[[str], None], steps: int | None = None) -> Path:
-    """The capsule network of ``torchcaps train demo``: about a minute on two cores, the first time only."""
-    recipe = load_recipe("demo", [] if steps is None else [f"training.steps={steps}"])
-    return _trained("demo-capsnet", recipe, "No model was named, so a small capsule network", say)
 
 
 def compared_cnn(say: Callable[[str], None], steps: int = CNN_STEPS) -> Path:

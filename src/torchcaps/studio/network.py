@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -13,14 +12,14 @@ import torchcaps
 from torchcaps import ops
 from torchcaps.data.augment.photometric import Standardize
 from torchcaps.eval.pictures import class_names, things_in_a_picture
-from torchcaps.eval.recipe_facts import PAIRS, recipe_facts
+from torchcaps.eval.recipe_facts import recipe_facts
 from torchcaps.eval.runs import Run, load_model, open_run
 from torchcaps.models import CapsNet, CapsuleModel, Model
 from torchcaps.nn import ReconstructionDecoder
 from torchcaps.studio.refusal import RefusalError
 from torchcaps.studio.schemas import DecoderFacts, PrimaryFacts
 
-__all__ = ["Network", "load_network", "open_named", "pretrained_names"]
+__all__ = ["Network", "load_network", "open_named"]
 
 DIGITS = tuple("0123456789")
 
@@ -94,7 +93,7 @@ class Network:
     @cached_property
     def multi(self) -> int:
         """How many things a picture shows."""
-        return 2 if self.shipped and PAIRS in self.path else things_in_a_picture(self.run)
+        return things_in_a_picture(self.run)
 
     @cached_property
     def digits(self) -> bool:
@@ -140,22 +139,14 @@ class Network:
         return ops.votes(lower, self.routed.classes.weight), lower
 
 
-def pretrained_names() -> tuple[str, ...]:
-    """Names of the weights that come with torchcaps."""
-    found = getattr(torchcaps, "list_pretrained", None)
-    return tuple(found()) if callable(found) else ()
-
-
 def open_named(path: str) -> tuple[Run, bool]:
     """What a name or a folder stands for, and whether it is one of the shipped weights."""
-    if path in pretrained_names():
-        return Run(Path(path), path), True
-    return open_run(path), False
+    return open_run(path), path in torchcaps.list_pretrained()
 
 
 def load_network(path: str, run: Run, shipped: bool) -> Network:
     """Read the weights; every way in which they can be wrong is an error in words."""
-    model = torchcaps.from_pretrained(path) if shipped else load_model(run)
+    model = load_model(run)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     with torch.inference_mode():
