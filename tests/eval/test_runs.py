@@ -42,6 +42,13 @@ def test_a_part_of_a_run_knows_the_run(small_run, part):
     assert len(run.training_lines) == 40
 
 
+def test_shipped_weights_keep_the_name_they_were_asked_for_by(small_run):
+    run = open_run("capsnet-mnist")
+    assert run.title == run.name == "capsnet-mnist"
+    assert run.recipe["name"] == "mnist-best"
+    assert open_run(small_run).title == str(small_run / "final")
+
+
 def test_a_model_alone(tmp_path):
     torchcaps.create_model("small-cnn", channels=4).save_pretrained(tmp_path / "model")
     run = open_run(tmp_path / "model")

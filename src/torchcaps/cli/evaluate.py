@@ -68,8 +68,8 @@ def evaluate(
         warn(remark)
     results = [own.evaluate(network, progress_lines()) for own, network in zip(prepared, networks, strict=True)]
     result = add_scores(results) if together else results[0]
-    members = {run.model_folder: found for run, found in zip(runs, results, strict=True)} if together else {}
-    title = f"ensemble of {len(runs)}" if together else runs[0].model_folder
+    members = {run.title: found for run, found in zip(runs, results, strict=True)} if together else {}
+    title = f"ensemble of {len(runs)}" if together else runs[0].title
     if as_json:
         facts: dict[str, Any] = {
             "model": title,

@@ -83,7 +83,7 @@ def predict(
             }
             for path, row, inverted, drawing in zip(read.paths, scores, read.inverted, drawn, strict=True)
         ]
-        say(json.dumps({"model": run.model_folder, "predictions": records, "skipped": list(read.skipped)}, indent=2))
+        say(json.dumps({"model": run.title, "predictions": records, "skipped": list(read.skipped)}, indent=2))
         return
     _print(read, scores, names, top, things)
     if reconstruct is not None:

@@ -120,7 +120,7 @@ def common_examples(
 
     The arguments are those of :func:`torchcaps.eval.choose_examples`. Without a name the recipes must agree on data.
     """
-    check_members(networks, [run.model_folder for run in runs])
+    check_members(networks, [run.title for run in runs])
     _check_each_once(runs)
     facts = [recipe_facts(run) for run in runs]
     chosen = _agreed_data(facts, name)
@@ -141,7 +141,7 @@ def _check_each_once(runs: Sequence[Run]) -> None:
     for run in runs:
         place = Path(run.model_folder).resolve()
         if place in seen:
-            raise TorchcapsError(f"{run.model_folder} is given twice; a network counts once in an ensemble")
+            raise TorchcapsError(f"{run.title} is given twice; a network counts once in an ensemble")
         seen.add(place)
 
 

@@ -40,6 +40,11 @@ class Run:
         return self.folder.resolve().name
 
     @property
+    def title(self) -> str:
+        """What to call the model in print: the folder that holds it, or the name by which it was asked for."""
+        return self.model_folder if self.folder.exists() else str(self.folder)
+
+    @property
     def seed(self) -> int | None:
         seed = self.facts.get("seed", self.recipe.get("seed"))
         return seed if isinstance(seed, int) else None
@@ -69,7 +74,7 @@ def open_run(path: str | Path) -> Run:
     run brings the run's recipe and metrics with it. A name of ``torchcaps.list_pretrained()`` gives shipped weights,
     and one such as ``owner/name`` is looked up on the hub.
     """
-    folder = Path(path).expanduser()
+    named = folder = Path(path).expanduser()
     if not folder.exists():
         folder = shipped_folder(path) or folder
     if folder.is_file():
@@ -84,7 +89,7 @@ def open_run(path: str | Path) -> Run:
     model_folder = _model_folder(folder)
     home = next((place for place in (folder, folder.parent, folder.parent.parent) if _is_run(place)), folder)
     return Run(
-        folder,
+        named,
         str(model_folder),
         recipe=_read_toml(home / "recipe.toml"),
         facts=_read_json(home / "environment.json"),
