@@ -15,6 +15,7 @@ from small_runs import shared_run
 from torchcaps.cli.app import main
 from torchcaps.data import MultiMNIST, sample_digits
 from torchcaps.errors import TorchcapsError
+from torchcaps.eval import open_run
 from torchcaps.models.shipped import weights_folder
 from torchcaps.train.objective import count_wrong
 from torchcaps.train.packing import pack_weights
@@ -56,6 +57,7 @@ def test_the_card_says_what_was_measured(packed, tmp_path, capsys):
     assert card["errors_stored"] == measured["errors"]  # to the last picture
     assert card["examples"] == measured["examples"] == 500
     assert abs(card["errors_full"] - card["errors_stored"]) <= card["changed"] <= 5
+    assert len(open_run("capsnet-tiny").training_lines) == 40  # a report can show how it was trained
     text = (tmp_path / "weights" / "capsnet-tiny" / "README.md").read_text()
     assert str(packed.stored) in text
     assert "11.000 ± 1.414 (2 seeds" in text

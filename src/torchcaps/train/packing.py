@@ -17,7 +17,7 @@ from torchcaps.eval.runs import Run
 from torchcaps.models import Model, from_pretrained
 from torchcaps.models.shipped import weights_folder
 from torchcaps.train.model_card import CardFacts, write_card
-from torchcaps.train.run_folder import ENVIRONMENT, RECIPE
+from torchcaps.train.run_folder import ENVIRONMENT, METRICS, RECIPE
 from torchcaps.train.studies.results import RESULT, StudyResult
 
 __all__ = ["pack_weights"]
@@ -130,9 +130,10 @@ def _home(run: Run) -> Path:
 
 
 def _copy_origin(home: Path, folder: Path) -> None:
-    """The recipe, which says what data belongs to the weights, and the environment without what is private."""
-    if (home / RECIPE).is_file():
-        shutil.copyfile(home / RECIPE, folder / RECIPE)
+    """The recipe, which says what data belongs to the weights, the log, and the environment without what is private."""
+    for name in (RECIPE, METRICS):
+        if (home / name).is_file():
+            shutil.copyfile(home / name, folder / name)
     if (home / ENVIRONMENT).is_file():
         environment = json.loads((home / ENVIRONMENT).read_text(encoding="utf-8"))
         kept = {key: value for key, value in environment.items() if key not in PRIVATE}
