@@ -70,3 +70,10 @@ def test_shipped_weights_get_the_embedded_digits_and_the_error_of_their_card(mon
         assert facts.test_error == card["error_percent"] / 100
     assert catalogue.examples().image_shape == (1, 28, 28)
     assert len(catalogue.examples(pairs.examples).labels(0)) == 2
+
+
+def test_a_folder_of_ones_own_goes_before_shipped_weights_of_the_same_name(small_run, tmp_path, monkeypatch):
+    (tmp_path / "capsnet-mnist").symlink_to(small_run)
+    monkeypatch.chdir(tmp_path)
+    (facts,) = Catalogue(["capsnet-mnist"]).facts()
+    assert (facts.source, facts.trained_on) == ("run", "mnist-sample")

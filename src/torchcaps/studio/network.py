@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -141,7 +142,7 @@ class Network:
 
 def open_named(path: str) -> tuple[Run, bool]:
     """What a name or a folder stands for, and whether it is one of the shipped weights."""
-    return open_run(path), path in torchcaps.list_pretrained()
+    return open_run(path), path in torchcaps.list_pretrained() and not Path(path).exists()
 
 
 def load_network(path: str, run: Run, shipped: bool) -> Network:
