@@ -1,5 +1,6 @@
 """The Python of docs/routing.md runs as it stands there, and the links of both routing pages lead somewhere."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -34,3 +35,20 @@ def test_every_routing_is_in_the_manual():
     text = (DOCS / "routing.md").read_text()
     for name in torchcaps.list_routings():
         assert f"| `{name}` |" in text
+
+
+def test_the_table_of_iterations_is_that_of_the_record():
+    root = Path(__file__).parents[1]
+    with (root / "records" / "routing-share" / "share.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    said = re.findall(r"^\| (\d+) \| (.+) \|$", (root / "docs" / "routing.md").read_text(), flags=re.MULTILINE)
+    assert len(said) == 5
+    for iterations, cells in said:
+        measured = [row for row in rows if row["iterations"] == iterations]
+        assert [row["network"] for row in measured] == ["capsnet-mnist", "capsnet-multimnist"]
+        expected = [
+            text
+            for row in measured
+            for text in (row["errors"], f"{float(row['longest']):.2f}", f"{float(row['parents']):.2f}")
+        ]
+        assert cells.split(" | ") == expected
