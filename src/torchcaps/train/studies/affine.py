@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from torchcaps.train.studies.definition import Cell, Study
+from torchcaps.train.studies.definition import STEM, Cell, Study
 
 __all__ = ["AFFINE"]
 
 COLUMNS = ("network", "paper")
-STEM = ("model.stem=[64, 64, 64, 64, 128, 128, 128, 128]", "model.primary_kernel=3")
 
 
 def _cell(name: str, recipe: str, network: str, paper: str, *changes: str) -> Cell:

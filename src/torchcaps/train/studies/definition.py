@@ -12,7 +12,7 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe
 
-__all__ = ["PAPERS_NETWORK", "Cell", "Members", "Study", "joined", "scaled"]
+__all__ = ["PAPERS_NETWORK", "STEM", "Cell", "Members", "Study", "joined", "scaled"]
 
 # Records are kept for good, so they are short; a look at the clock, the log or a checkpoint must cost nothing.
 LOG = (
@@ -23,7 +23,9 @@ LOG = (
     "log.tensorboard=off",
 )
 
-PAPERS_NETWORK = ("model.stem=[]", "model.primary_kernel=9")  # in place of a recipe's stem
+# Eight small convolutions in place of CapsNet's first one; or none, in place of a recipe's.
+STEM = ("model.stem=[64, 64, 64, 64, 128, 128, 128, 128]", "model.primary_kernel=3")
+PAPERS_NETWORK = ("model.stem=[]", "model.primary_kernel=9")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchcaps.train.studies.ablation import HELD_OUT
-from torchcaps.train.studies.definition import PAPERS_NETWORK, Cell, Study
+from torchcaps.train.studies.definition import PAPERS_NETWORK, STEM, Cell, Study
 
 __all__ = ["SEARCHES"]
 
@@ -24,13 +24,8 @@ HALF = (
 )
 SHIFT_AND_ELASTIC = f"data.augment=[{SHIFT}, {ELASTIC}]"
 
-# Four small convolutions in place of the first, or eight and smaller primary kernels; no dropout.
-STEM = ("model.capsule_dropout=0.0", "model.stem=[64, 64, 128, 128]")
-DEEP_STEM = (
-    "model.capsule_dropout=0.0",
-    "model.stem=[64, 64, 64, 64, 128, 128, 128, 128]",
-    "model.primary_kernel=3",
-)
+SHORT_STEM = ("model.capsule_dropout=0.0", "model.stem=[64, 64, 128, 128]")
+DEEP_STEM = ("model.capsule_dropout=0.0", *STEM)
 
 FAST, RATE = "rate-4e-3", "optimizer.lr=4e-3"
 DECODER_TENTH = "model.reconstruction_scale=0.00005"
@@ -124,10 +119,10 @@ SEARCHES = {
         (f"{FAST}-half", (RATE, "model.capsule_dropout=0.0", HALF)),
         (f"{FAST}-half-epochs-600", (RATE, "model.capsule_dropout=0.0", HALF, *LONGEST)),
         (f"{FAST}-half-decoder-tenth", (RATE, DECODER_TENTH, "model.capsule_dropout=0.0", HALF)),
-        ("stem-shift", (*STEM, f"data.augment=[{SHIFT}]")),
-        ("stem-elastic", (*STEM, SHIFT_AND_ELASTIC)),
-        ("stem-half", (*STEM, HALF)),
-        ("stem-gentle", (*STEM, GENTLE)),
+        ("stem-shift", (*SHORT_STEM, f"data.augment=[{SHIFT}]")),
+        ("stem-elastic", (*SHORT_STEM, SHIFT_AND_ELASTIC)),
+        ("stem-half", (*SHORT_STEM, HALF)),
+        ("stem-gentle", (*SHORT_STEM, GENTLE)),
         ("deep-stem-shift", (*DEEP_STEM, f"data.augment=[{SHIFT}]")),
         ("deep-stem-elastic", (*DEEP_STEM, SHIFT_AND_ELASTIC)),
         ("deep-stem-half", (*DEEP_STEM, HALF)),
