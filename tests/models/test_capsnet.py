@@ -280,9 +280,29 @@ def test_a_stem_learns_and_comes_back_from_a_file(tmp_path):
     torch.testing.assert_close(again.eval()(images).capsules, model(images).capsules, rtol=0, atol=0)
 
 
+def test_dropout_silences_channels_of_the_stem_in_training_only():
+    torch.manual_seed(0)
+    plain, silenced = (
+        torchcaps.create_model("capsnet", stem=[8, 8], stem_dropout=chance, primary_kernel=5, primary_types=2)
+        for chance in (0.0, 0.5)
+    )
+    silenced.load_state_dict(plain.state_dict())
+    images = torch.rand(4, 1, 28, 28)
+    assert not torch.allclose(silenced.train().conv(images), silenced.conv(images))  # each time others
+    plain.train().conv(images)
+    silenced.load_state_dict(plain.state_dict())
+    torch.testing.assert_close(silenced.eval().conv(images), plain.eval().conv(images), rtol=0, atol=0)
+    seen = []
+    silenced.conv.convolutions[1].register_forward_hook(lambda layer, inputs, output: seen.append(inputs[0]))
+    silenced.train().conv(images)
+    still = (seen[0] == 0).flatten(2).all(dim=2).float().mean().item()
+    assert 0.3 < still < 0.7
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        (dict(stem=[8, 8], stem_dropout=1.0), "stem_dropout must be a chance"),
         (dict(stem=[8, 0]), "at least one channel"),
         (dict(stem=[4] * 11), "11 convolutions and a kernel of 9 need at least 31×31"),
     ],

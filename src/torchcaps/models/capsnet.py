@@ -42,7 +42,8 @@ class CapsNet(CapsuleModel):
             :class:`torchcaps.models.Preset`. The last six arguments override single choices of it.
         conv_channels, conv_kernel: first convolution, ReLU.
         stem: channels of 3×3 convolutions with batch normalisation in place of the first convolution; none in the
-            paper. Four of them see as far as its 9×9.
+            paper. Four of them see as far as its 9×9. ``stem_dropout`` is the chance that a channel between two of
+            them is silent in a training step.
         primary_types, primary_dim, primary_kernel, primary_stride: primary capsules; P is ``primary_dim``.
         capsule_dim: D of the class capsules.
         routing: a name of :func:`torchcaps.list_routings`, a name with settings such as
@@ -76,6 +77,7 @@ class CapsNet(CapsuleModel):
         conv_channels: int = 256,
         conv_kernel: int = 9,
         stem: Sequence[int] = (),
+        stem_dropout: float = 0.0,
         primary_types: int = 32,
         primary_dim: int = 8,
         primary_kernel: int = 9,
@@ -105,7 +107,8 @@ class CapsNet(CapsuleModel):
         self.num_classes = num_classes
         self.preset = get_preset(preset)
         C, H, W = self.image_shape
-        for name, chance in (("capsule_dropout", capsule_dropout), ("position_dropout", position_dropout)):
+        for name in ("stem_dropout", "capsule_dropout", "position_dropout"):
+            chance = self.settings[name]
             if not 0 <= chance < 1:
                 raise ValueError(f"{name} must be a chance from 0 to below 1, got {chance}")
         self.capsule_dropout, self.position_dropout = capsule_dropout, position_dropout
@@ -122,7 +125,7 @@ class CapsNet(CapsuleModel):
 
         self.conv: PictureConv2d | ConvolutionStem
         if stem:
-            self.conv = ConvolutionStem(C, stem, padding)
+            self.conv = ConvolutionStem(C, stem, padding, stem_dropout)
             channels, shrink = stem[-1], self.conv.shrink
         else:
             self.conv = PictureConv2d(C, conv_channels, conv_kernel, padding=padding)

@@ -23,13 +23,15 @@ class ConvolutionStem(nn.Module):
         in_channels: channels of the pictures.
         channels: of each convolution; as many convolutions as numbers.
         padding: ``"valid"`` pads nothing, ``"same"`` keeps the size.
+        dropout: chance that a channel between two convolutions is silent in a training step.
 
     Shape:
         ``[B, C, H, W]`` → ``[B, channels[-1], H − shrink, W − shrink]``.
     """
 
-    def __init__(self, in_channels: int, channels: Sequence[int], padding: str = "valid") -> None:
+    def __init__(self, in_channels: int, channels: Sequence[int], padding: str = "valid", dropout: float = 0.0) -> None:
         super().__init__()
+        self.dropout = dropout
         if not channels or any(width < 1 for width in channels):
             raise ValueError(f"a stem needs at least one convolution of at least one channel, got {tuple(channels)}")
         self.shrink = 0 if padding == "same" else (KERNEL - 1) * len(channels)
@@ -51,5 +53,7 @@ class ConvolutionStem(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         maps = images
         for place, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
-            maps = norm(convolution(maps.relu() if place else maps))
+            if place:
+                maps = nn.functional.dropout2d(maps.relu(), self.dropout, self.training)
+            maps = norm(convolution(maps))
         return maps
