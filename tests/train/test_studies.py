@@ -40,6 +40,7 @@ from torchcaps.train.studies.sweep import sweep_points, write_sweep
 from torchcaps.train.tables import differing_keys
 from training_runs import TINY, same_weights, tiny_recipe, train_tiny, weights
 
+RECORDS = Path(__file__).parents[2] / "records"
 SHIPPED = [get_study(name) for name in list_studies() if name != "search"] + list(SEARCHES.values())
 CHANGES = (*TINY, "training.steps=3", "data.validation=0.1")
 
@@ -109,7 +110,7 @@ def test_every_record_of_a_search_has_a_cell_with_its_recipe(recipe):
     """A cell that is renamed or changed would drop its runs from the table, or name them wrongly."""
     study = SEARCHES[recipe]
     cells = {cell.name: cell for cell in study.cells}
-    saved = sorted((Path(__file__).parents[2] / "records" / study.name).glob("*/seed*/recipe.toml"))
+    saved = sorted((RECORDS / study.name).glob("*/seed*/recipe.toml"))
     assert saved
     for file in saved:
         record = load_recipe(file)
@@ -117,6 +118,15 @@ def test_every_record_of_a_search_has_a_cell_with_its_recipe(recipe):
         assert network(record).settings == network(made).settings  # defaults need not be written down
         free = ("model.", "log.", "training.epochs", "schedule.warmup_steps", "schedule.decay_steps")  # by --scale
         assert [key for key in differing_keys(record, made) if not key.startswith(free)] == []
+
+
+@pytest.mark.parametrize(
+    "study", [study for study in SHIPPED if (RECORDS / study.name).is_dir()], ids=lambda study: study.name
+)
+def test_the_tables_among_the_records_are_what_the_records_give(study, tmp_path):
+    """A cell whose words or place change must not leave an old table behind."""
+    for file in study_table(study, RECORDS / study.name).write(tmp_path):
+        assert file.read_text() == (RECORDS / study.name / file.name).read_text(), file.name
 
 
 def test_scale_shortens_the_decay_with_the_run():
