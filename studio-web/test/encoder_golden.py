@@ -7,6 +7,7 @@ from safetensors.torch import save_file
 
 import torchcaps
 from torchcaps import ops
+from torchcaps.studio.export import first_convolutions
 
 FOLDER = Path(__file__).parent / "golden"
 SMALL = dict(conv_channels=5, conv_kernel=3, primary_types=3, primary_dim=4, primary_kernel=3, capsule_dim=6)
@@ -16,12 +17,14 @@ SMALL = dict(conv_channels=5, conv_kernel=3, primary_types=3, primary_dim=4, pri
 def write(folder: Path, name: str, **settings: object) -> None:
     torch.manual_seed(0)
     model = torchcaps.create_model("capsnet", image_shape=(2, 9, 8), num_classes=4, decoder="none", **SMALL, **settings)
+    for norm in filter(lambda layer: isinstance(layer, torch.nn.BatchNorm2d), model.modules()):
+        for values in (norm.weight, norm.bias, norm.running_mean, norm.running_var):
+            values.uniform_(0.5, 1.5)
+    model.eval()
     image = torch.rand(2, 9, 8)
     lower = model.lower_capsules(image[None])
     tensors = {
         "image": image,
-        "conv.weight": model.conv.weight,
-        "conv.bias": model.conv.bias,
         "primary.weight": model.primary.weight,
         "primary.bias": model.primary.bias,
         "classes.weight": model.classes.weight,
@@ -29,6 +32,8 @@ def write(folder: Path, name: str, **settings: object) -> None:
         "votes": ops.votes(lower, model.classes.weight)[0],
         "capsules": model(image[None]).capsules[0],
     }
+    for place, (weight, bias) in enumerate(first_convolutions(model)):
+        tensors |= {f"conv.{place}.weight": weight, f"conv.{place}.bias": bias}
     if model.classes.bias is not None:
         tensors["classes.bias"] = model.classes.bias
     facts = {
@@ -45,6 +50,7 @@ def main(folder: Path) -> None:
     """Write every case into ``folder``."""
     write(folder, "official", preset="official")
     write(folder, "paper", preset="paper")
+    write(folder, "stem", preset="official", stem=(4, 5))
     write(folder, "same-shared", preset="official", padding="same", shared_weights=True)
 
 

@@ -261,6 +261,10 @@ def test_a_stem_is_convolution_normalisation_and_relu_in_turn():
         expected = expected * norm.weight[:, None, None] + norm.bias[:, None, None]
     torch.testing.assert_close(model.conv(images), expected)
     assert model.conv(images).shape == (2, 5, 28, 28)
+    (first, bias), (second, other_bias) = model.conv.folded()  # four tensors in place of twelve
+    folded = torch.nn.functional.conv2d(images, first, bias, padding=1).relu()
+    folded = torch.nn.functional.conv2d(folded, second, other_bias, padding=1)
+    torch.testing.assert_close(folded, expected)
 
 
 def test_a_stem_learns_and_comes_back_from_a_file(tmp_path):

@@ -58,7 +58,7 @@ def test_the_encoder_can_be_run_from_its_file(site, small_run):
     model = load_model(small_run)
     weights = {name: value.float() for name, value in load_file(site / "data/models/small/encoder.safetensors").items()}
     image = torch.rand(1, 1, 28, 28)
-    x = torch.nn.functional.conv2d(image, weights["conv.weight"], weights["conv.bias"]).relu()
+    x = torch.nn.functional.conv2d(image, weights["conv.0.weight"], weights["conv.0.bias"]).relu()
     maps = torch.nn.functional.conv2d(x, weights["primary.weight"], None, stride=2) / 4  # 1 / types, in the metadata
     maps = maps + weights["primary.bias"][:, None, None]
     lower = ops.squash(maps[0].unflatten(0, (4, 8)).permute(2, 3, 0, 1).reshape(1, -1, 8))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 from torch.nn import init
+from torch.nn.utils import fuse_conv_bn_weights
 
 from torchcaps.nn.convolution import PictureConv2d
 
@@ -49,6 +50,21 @@ class ConvolutionStem(nn.Module):
             init.kaiming_normal_(convolution.weight)  # type: ignore[arg-type]
             init.zeros_(convolution.bias)  # type: ignore[arg-type]
             norm.reset_parameters()  # type: ignore[operator]
+
+    def folded(self) -> list[tuple[Tensor, Tensor]]:
+        """Kernel and bias of each convolution with the normalisation that follows it, as it is outside of training."""
+        return [
+            fuse_conv_bn_weights(
+                convolution.weight,  # type: ignore[arg-type]
+                convolution.bias,  # type: ignore[arg-type]
+                norm.running_mean,  # type: ignore[arg-type]
+                norm.running_var,  # type: ignore[arg-type]
+                norm.eps,  # type: ignore[arg-type]
+                norm.weight,  # type: ignore[arg-type]
+                norm.bias,  # type: ignore[arg-type]
+            )
+            for convolution, norm in zip(self.convolutions, self.norms, strict=True)
+        ]
 
     def forward(self, images: Tensor) -> Tensor:
         maps = images

@@ -20,6 +20,7 @@ from torchcaps.data.window import to_unit_float
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.output import write_file
 from torchcaps.models import CapsNet
+from torchcaps.nn import ConvolutionStem
 from torchcaps.studio import looking
 from torchcaps.studio.affine import KINDS
 from torchcaps.studio.catalogue import Catalogue
@@ -160,16 +161,25 @@ def _write_picture(site: _Site, home: str, network: Network, image: Tensor) -> N
 
 def _encoder(model: CapsNet) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Everything between a picture and the votes, in half precision, and the settings that go with it."""
-    layers = {"conv": model.conv, "primary": model.primary, "classes": model.classes}
-    weights = {
-        f"{name}.{key}": value.half() for name, layer in layers.items() for key, value in layer.state_dict().items()
-    }
+    layers = {"primary": model.primary, "classes": model.classes}
+    weights = {f"{name}.{key}": value for name, layer in layers.items() for key, value in layer.state_dict().items()}
+    for place, (weight, bias) in enumerate(first_convolutions(model)):
+        weights |= {f"conv.{place}.weight": weight, f"conv.{place}.bias": bias}
+    weights = {name: value.half() for name, value in weights.items()}
     settings = {
         "primary_scale": repr(model.primary.scale),
         "primary_stride": str(model.primary.stride),
         "padding": model.primary.padding,
     }
     return weights, settings
+
+
+def first_convolutions(model: CapsNet) -> list[tuple[Tensor, Tensor]]:
+    """Kernels and biases between a picture and the primary capsules, each followed by a ReLU."""
+    if isinstance(model.conv, ConvolutionStem):
+        return model.conv.folded()
+    assert model.conv.bias is not None
+    return [(model.conv.weight, model.conv.bias)]
 
 
 def _snippets(network: Network, facts: ModelFacts) -> dict[str, str]:

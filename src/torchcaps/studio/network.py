@@ -75,7 +75,7 @@ class Network:
     @property
     def runs_in_page(self) -> bool:
         """Whether a page without a server gives what the network gives, from any picture."""
-        return self.routes_in_page and not self.routed.settings["stem"] and self.standardize is None
+        return self.routes_in_page and self.standardize is None
 
     @cached_property
     def capsule_dim(self) -> int:

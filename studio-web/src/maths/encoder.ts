@@ -1,4 +1,4 @@
-/** From a picture to votes: convolution, primary capsules (squashed), W_ij. Used where no server answers. */
+/** From a picture to votes: convolutions, primary capsules (squashed), W_ij. Used where no server answers. */
 
 import type { Votes } from './routing';
 import { lengths, squash } from './squash';
@@ -27,7 +27,7 @@ export interface Encoded {
 }
 
 export class Encoder {
-  private readonly conv: Kernel;
+  private readonly convolutions: Kernel[] = [];
   private readonly primary: Kernel;
   private readonly classes: { weight: Float32Array; shared: boolean; J: number; D: number; P: number };
   private readonly bias: Float32Array | null;
@@ -45,7 +45,7 @@ export class Encoder {
       const [outputs, , size] = weight.shape;
       return { outputs, size, weight: floats(weight), bias: floats(tensors[`${name}.bias`]) };
     };
-    this.conv = kernel('conv');
+    for (let n = 0; tensors[`conv.${n}.weight`]; n++) this.convolutions.push(kernel(`conv.${n}`));
     this.primary = kernel('primary');
     const weight = tensors['classes.weight'];
     const [J, D, P] = weight.shape.slice(-3);
@@ -58,8 +58,11 @@ export class Encoder {
 
   encode(image: Float32Array, shape: readonly number[]): Encoded {
     const [channels, height, width] = shape;
-    const features = convolve({ channels, height, width, values: image }, this.conv, 1, 1, this.padding);
-    for (let n = 0; n < features.values.length; n++) features.values[n] = Math.max(0, features.values[n]);
+    let features: Map = { channels, height, width, values: image };
+    for (const kernel of this.convolutions) {
+      features = convolve(features, kernel, 1, 1, this.padding);
+      for (let n = 0; n < features.values.length; n++) features.values[n] = Math.max(0, features.values[n]);
+    }
     const maps = convolve(features, this.primary, this.stride, this.scale, this.padding);
     const { J, D, P } = this.classes;
     const types = maps.channels / P;
