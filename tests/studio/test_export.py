@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from torchcaps import ops
+from torchcaps.data import sample_digits
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import load_model
 from torchcaps.studio import Catalogue, export_site
@@ -88,3 +89,15 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path, small_run):
     with pytest.raises(TorchcapsError, match="other files"):
         export_site(Catalogue([small_run]), tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_network_of_pairs_has_single_digits_to_lay_over_each_other(pairs_run, tmp_path):
+    export_site(Catalogue([pairs_run]), tmp_path / "site", count=4)
+    data = tmp_path / "site" / "data"
+    pairs, singles = (json.loads((data / f"{name}.json").read_text()) for name in ("examples", "singles"))
+    assert {len(labels) for labels in pairs["labels"]} == {2}
+    assert (singles["source"], singles["image_shape"], len(singles["indices"])) == ("mnist-sample", [1, 28, 28], 4)
+    for index, (label,) in zip(singles["indices"], singles["labels"], strict=True):
+        digits = sample_digits("test")
+        assert torch.equal(load_file(data / f"singles/{index}.safetensors")["image"], digits.images[index])
+        assert int(digits.labels[index]) == label

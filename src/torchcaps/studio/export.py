@@ -68,10 +68,10 @@ def export_site(
         site.write(path, content)
     chosen = _of_each_class(examples, count)
     site.write_json("config.json", Config(static=True, version=__version__, examples=chosen).model_dump())
-    site.write_json("data/examples.json", _example_facts(examples, chosen))
-    for index in chosen:
-        picture = {"image": examples.pictures(torch.tensor([index]))[0]}
-        site.write_tensors(f"data/examples/{index}", picture, example_metadata(examples, index))
+    _write_examples(site, "examples", examples, chosen)
+    if examples.examples.pairs is not None:  # to lay over each other
+        singles = sample_set()
+        _write_examples(site, "singles", singles, _of_each_class(singles, count))
     overlaps = _overlaps(catalogue, examples, chosen)
     site.write_json("data/overlaps.json", [asdict(overlap) for overlap in overlaps])
     for overlap in overlaps:
@@ -118,6 +118,13 @@ class _Site:
 
     def write_tensors(self, path: str, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
         self.write(f"{path}.safetensors", pack_tensors(tensors, metadata))
+
+
+def _write_examples(site: _Site, name: str, examples: ExampleSet, chosen: list[int]) -> None:
+    site.write_json(f"data/{name}.json", _example_facts(examples, chosen))
+    for index in chosen:
+        picture = {"image": examples.pictures(torch.tensor([index]))[0]}
+        site.write_tensors(f"data/{name}/{index}", picture, example_metadata(examples, index))
 
 
 def _write_model(

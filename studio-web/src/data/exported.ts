@@ -15,8 +15,13 @@ import type { EncodeReply, EncodeRequest } from './worker';
 
 export function exportedBackend(version: string): Backend {
   const encode = encoderWorker();
-  const examples = new Map<number, Promise<Example>>();
+  const examples = new Map<string, Promise<Example>>();
   const listing = getJson<Examples>('data/examples.json');
+
+  /** Where a set of pictures lies: a network for pairs has single digits beside its own, to lay over each other. */
+  async function folder(source: string | null): Promise<string> {
+    return source === null || source === (await listing).source ? 'examples' : 'singles';
+  }
 
   async function exported(picture: Picture): Promise<boolean> {
     return picture.example !== null && ((await listing).indices?.includes(picture.example) ?? false);
@@ -40,14 +45,15 @@ export function exportedBackend(version: string): Backend {
     live: false,
     version,
     models: () => getJson<Model[]>('data/models.json'),
-    async examples({ label }) {
-      const all = await listing;
+    async examples({ source, label }) {
+      const all = await getJson<Examples>(`data/${await folder(source)}.json`);
       const indices = (all.indices ?? []).filter((_, n) => label < 0 || all.labels?.[n].includes(label));
       return { ...all, indices: indices.sort((a, b) => a - b) };
     },
-    example(index) {
-      if (!examples.has(index)) examples.set(index, readExample(`data/examples/${index}.safetensors`));
-      return examples.get(index)!;
+    async example(index, source) {
+      const path = `data/${await folder(source)}/${index}.safetensors`;
+      if (!examples.has(path)) examples.set(path, readExample(path));
+      return examples.get(path)!;
     },
     async answer(model, _id, picture) {
       if (model.in_page) return answerOf(model, toFloats(picture.pixels));

@@ -133,7 +133,7 @@ class Session {
       this.chosen = examples.indices;
       this.models = models;
       if (!this.model) this.error = 'No capsule network is loaded. Start the studio with a checkpoint or a shipped name.';
-      if (examples.indices?.length) startFromExported(examples.indices);
+      if (examples.indices?.length) studio.index = nearest(studio.index, examples.indices, 0);
     } catch (error) {
       this.error = (error as Error).message;
     }
@@ -196,9 +196,13 @@ class Session {
     if (!model || !this.backend) return;
     this.backend.examples({ source: overlaySource(model), label: -1, mistakesOf: null }).then(
       (examples) => {
-        this.digits = examples;
+        if (examples.indices?.length) {
+          studio.first = nearest(studio.first, examples.indices, 1);
+          studio.second = nearest(studio.second, examples.indices, 2);
+        }
         if (studio.first >= examples.count) studio.first = 0;
         if (studio.second >= examples.count) studio.second = 1;
+        this.digits = examples;
       },
       (error: Error) => (this.error = error.message),
     );
@@ -227,12 +231,9 @@ class Session {
   }
 }
 
-/** An export holds a few examples only: begin with those. */
-function startFromExported(indices: readonly number[]): void {
-  const nearest = (index: number, n: number): number => (indices.includes(index) ? index : indices[n % indices.length]);
-  studio.index = nearest(studio.index, 0);
-  studio.first = nearest(studio.first, 1);
-  studio.second = nearest(studio.second, 2);
+/** An export holds a few examples only: the n-th of them in place of one that it lacks. */
+function nearest(index: number, indices: readonly number[], n: number): number {
+  return indices.includes(index) ? index : indices[n % indices.length];
 }
 
 export const session = new Session();

@@ -53,3 +53,14 @@ def test_its_snippets_run(open_screens, site_address, networks):
         if screen in ("look", "routing", "overlap"):  # the page's weights are half precision
             longest = max(screens.lengths())
             assert any(abs(number - longest) < 2e-3 for number in numbers_in(printed.getvalue()))
+
+
+def test_two_digits_are_laid_over_each_other_for_a_network_of_pairs(open_screens, pairs_run, tmp_path):
+    from torchcaps.cli.app import main
+
+    assert main(["studio", "export", str(tmp_path / "site"), str(pairs_run), "--no-compare", "--examples", "4"]) == 0
+    with file_server(tmp_path) as address:
+        screens = open_screens(f"{address}site/")
+        page = screens.go("screen=overlap&input=overlay")
+        page.wait_for_selector("#pair[data-ready=true]")
+        assert page.locator(".hidden-text", has_text="true class").count() == 2  # and not the four of two pairs
