@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -71,6 +72,14 @@ def test_shipped_weights_get_the_embedded_digits_and_the_error_of_their_card(mon
         assert facts.test_error == card["error_percent"] / 100
     assert catalogue.examples().image_shape == (1, 28, 28)
     assert len(catalogue.examples(pairs.examples).labels(0)) == 2
+
+
+def test_a_damaged_card_does_not_stop_the_studio(tmp_path, monkeypatch):
+    shutil.copytree(shipped_folder("capsnet-mnist"), tmp_path / "mine")
+    (tmp_path / "mine" / "card.json").write_text("{")
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path))
+    (facts,) = Catalogue(["mine"]).facts()
+    assert (facts.source, facts.test_error) == ("shipped", None)
 
 
 def test_a_folder_of_ones_own_goes_before_shipped_weights_of_the_same_name(small_run, tmp_path, monkeypatch):

@@ -101,6 +101,15 @@ def test_what_cannot_be_packed(packed, tmp_path, tmp_path_factory):
     assert {path.name for path in (tmp_path / "weights").iterdir()} == {"capsnet-tiny"}  # nothing half-packed is left
 
 
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}"])
+def test_a_damaged_card_is_said_and_hides_nothing_else(packed, tmp_path, capsys, damage):
+    (tmp_path / "weights" / "capsnet-tiny" / "card.json").write_text(damage)
+    assert main(["models", "list", "capsnet-*"]) == 0
+    printed = capsys.readouterr().out
+    assert "no card that can be read" in " ".join(printed.split())
+    assert "mnist-best" in printed  # the card of another
+
+
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in weights_folder().glob("*/config.json")))
 def test_every_shipped_network_loads_and_has_a_card(name):
     model = torchcaps.from_pretrained(name)
@@ -118,9 +127,7 @@ def test_the_shipped_network_knows_the_embedded_digits():
     model = torchcaps.from_pretrained("capsnet-mnist").eval()
     with torch.no_grad():
         named = model(digits.images.float() / 255).lengths.argmax(1)
-    wrong = digits.attributes["mnist_index"][named != digits.labels]
-    card = json.loads((weights_folder() / "capsnet-mnist" / "card.json").read_text())
-    assert len(wrong) <= min(5, card["errors_stored"])  # 500 of the 10,000 that the card counts
+    assert int((named != digits.labels).sum()) <= 5  # the card: 0.35 %, of which these 500 are a part; 2 on a CPU
 
 
 def test_the_shipped_network_tells_overlapping_digits_apart():

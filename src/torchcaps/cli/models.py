@@ -61,20 +61,17 @@ def list_command(
 
 
 def _trained_table(names: list[str]) -> Table:
-    import json
-
     from rich.table import Table
 
-    from torchcaps.models.shipped import shipped_folder
+    from torchcaps.models.shipped import read_card, shipped_folder
 
     table = Table("trained weights", "network", "parameters", "error", "recipe", box=None, pad_edge=False)
     for name in names:
         folder = shipped_folder(name)
-        card = folder / "card.json" if folder is not None else None
-        if card is None or not card.is_file():
-            table.add_row(name, "?", "", "no card", "")
+        facts = read_card(folder) if folder is not None else None
+        if facts is None:
+            table.add_row(name, "?", "", "no card that can be read", "")
             continue
-        facts = json.loads(card.read_text(encoding="utf-8"))
         error = f"{facts['error_percent']:.2f} % ({facts['errors_stored']} of {facts['examples']:,}) on {facts['data']}"
         table.add_row(name, facts["architecture"], f"{facts['parameters']:,}", error, facts["recipe"])
     return table

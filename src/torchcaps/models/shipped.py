@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from fnmatch import fnmatch
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
-__all__ = ["VARIABLE", "list_pretrained", "shipped_folder", "weights_folder"]
+__all__ = ["VARIABLE", "list_pretrained", "read_card", "shipped_folder", "weights_folder"]
 
 VARIABLE = "TORCHCAPS_WEIGHTS"
 
@@ -32,6 +34,15 @@ def shipped_folder(name: str | Path) -> Path | None:
     if "/" in str(name) or str(name) not in list_pretrained():
         return None
     return next(place / name for place in _places() if (place / name / "config.json").is_file())
+
+
+def read_card(folder: Path) -> dict[str, Any] | None:
+    """What ``card.json`` of a folder of weights states; nothing where it is missing or damaged."""
+    try:
+        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return card if isinstance(card, dict) and "error_percent" in card else None
 
 
 def _places() -> list[Path]:

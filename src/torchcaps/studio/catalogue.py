@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import threading
 from collections import OrderedDict
@@ -15,6 +14,7 @@ from typing import Literal
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.recipe_facts import recipe_facts
 from torchcaps.eval.runs import Run
+from torchcaps.models.shipped import read_card
 from torchcaps.studio.example_sets import ExampleSet, example_set, sample_set
 from torchcaps.studio.looking import Survey, survey
 from torchcaps.studio.network import Network, load_network, open_named
@@ -189,6 +189,9 @@ class Catalogue:
     def _facts(self, item: _Item) -> ModelFacts:
         network = self.network(item.id)
         model, known = network.model, self._surveys.get(_key(item.run))
+        error = _card_error(item)
+        if error is None and known is not None:
+            error = known.error
         routing = routing_facts(model) or RoutingFacts()
         capsule_dim = network.capsule_dim if network.has_capsules else None
         steps = item.checkpoints()
@@ -216,7 +219,7 @@ class Catalogue:
             source="shipped" if item.shipped else source,
             checkpoints=[CheckpointFacts(step=step, id=f"{item.id}@{step}") for step, _ in steps],
             trained_on=None if learned is None else str(learned),
-            test_error=_card_error(item) or (None if known is None else known.error),
+            test_error=error,
             digits=network.digits,
             multi=network.multi,
             examples=item.examples,
@@ -231,10 +234,8 @@ def _embedded(run: Run) -> str | None:
 
 def _card_error(item: _Item) -> float | None:
     """The error that the card of shipped weights states, on the whole test split."""
-    card = Path(item.run.model_folder) / "card.json"
-    if not item.shipped or not card.is_file():
-        return None
-    return float(json.loads(card.read_text(encoding="utf-8"))["error_percent"]) / 100
+    card = read_card(Path(item.run.model_folder)) if item.shipped else None
+    return None if card is None else float(card["error_percent"]) / 100
 
 
 def _key(run: Run) -> tuple[str, int]:

@@ -79,7 +79,7 @@ def export_site(
     shown: list[dict[str, Any]] = []
     for model in fitting:
         before = site.size
-        error = model.test_error or catalogue.survey(model.id).error
+        error = catalogue.survey(model.id).error if model.test_error is None else model.test_error
         shown.append(model.model_copy(update={"checkpoints": [], "test_error": error}).model_dump())
         _write_model(site, catalogue, model, examples, chosen, overlaps)
         say(f"{model.id}: {(site.size - before) / 1e6:.1f} MB")
