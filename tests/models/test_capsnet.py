@@ -307,7 +307,11 @@ def test_dropout_silences_channels_of_the_stem_in_training_only():
     ("settings", "message"),
     [
         (dict(stem=[8, 8], stem_dropout=1.0), "stem_dropout must be a chance"),
-        (dict(stem=[8, 0]), "at least one channel"),
+        (dict(stem=[8, 0]), "whole numbers of at least 1"),
+        (dict(stem=[8, "x"]), "whole numbers of at least 1"),
+        (dict(stem=[1.5]), "whole numbers of at least 1"),
+        (dict(stem="abc"), "a list of channels"),
+        (dict(stem=5), "stem must be a list of channels"),
         (dict(stem=[4] * 11), "11 convolutions and a kernel of 9 need at least 31×31"),
     ],
 )

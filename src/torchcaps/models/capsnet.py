@@ -102,6 +102,8 @@ class CapsNet(CapsuleModel):
         super().__init__()
         self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         self.settings["routing"] = routing_config(routing)
+        if not isinstance(stem, Sequence):
+            raise ValueError(f"stem must be a list of channels, such as [32, 32, 64, 64], got {stem!r}")
         self.settings["stem"] = tuple(stem)
         self.image_shape = check_image_shape(image_shape, num_classes)
         self.num_classes = num_classes

@@ -33,8 +33,8 @@ class ConvolutionStem(nn.Module):
     def __init__(self, in_channels: int, channels: Sequence[int], padding: str = "valid", dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = dropout
-        if not channels or any(width < 1 for width in channels):
-            raise ValueError(f"a stem needs at least one convolution of at least one channel, got {tuple(channels)}")
+        if isinstance(channels, str) or not channels or any(not isinstance(c, int) or c < 1 for c in channels):
+            raise ValueError(f"a stem is a list of channels, whole numbers of at least 1, got {channels!r}")
         self.shrink = 0 if padding == "same" else (KERNEL - 1) * len(channels)
         self.convolutions = nn.ModuleList()
         self.norms = nn.ModuleList()
