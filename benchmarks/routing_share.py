@@ -9,15 +9,15 @@ last ones make. Entropy and parents are those of :func:`torchcaps.eval.measure_c
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
 import torchcaps
+from benchmarks.gpu_timing import append_rows
 from torchcaps.eval import choose_examples, load_model, measure_couplings, open_run
 from torchcaps.eval.examples import Examples
 from torchcaps.models import CapsNet
@@ -69,22 +69,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--csv", type=Path)
     options = parser.parse_args(arguments)
-    rows = []
     for name in options.models:
         run = open_run(name)
         model = load_model(run)
-        if not isinstance(model, CapsNet):
-            parser.error(f"{name} is no capsnet with one routing below its classes")
+        if not isinstance(model, CapsNet) or model.classes.routing != "dynamic":
+            parser.error(f"{name} is no capsnet with dynamic routing")
         examples = choose_examples(run, model, options.data, "test", options.data_dir, options.pairs)
         for iterations in ITERATIONS:
-            rows.append(measure(name, model, examples, iterations))
-            print(rows[-1], flush=True)
-    if options.csv:
-        options.csv.parent.mkdir(parents=True, exist_ok=True)
-        with options.csv.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, [field.name for field in fields(Share)])
-            writer.writeheader()
-            writer.writerows(asdict(row) for row in rows)
+            share = measure(name, model, examples, iterations)
+            print(share, flush=True)
+            if options.csv:
+                append_rows(options.csv, [asdict(share)])
     return 0
 
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.studio_page --csv records/studio/page.csv
 
-Without ``--models`` the networks of ``torchcaps studio`` are used. Times run
-from the event (the time stamp that the browser gave it) to the frame in which its result is on the screen.
+Without ``--models`` the networks of ``torchcaps studio`` are used. Times run from the event (the time stamp that the
+browser gave it) to the frame in which its result is on the screen.
 """
 
 from __future__ import annotations

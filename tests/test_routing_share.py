@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 
+import pytest
 import torch
 from benchmarks.routing_share import ITERATIONS, main, with_iterations
 
@@ -26,7 +27,7 @@ def test_every_number_is_measured(tmp_path, tmp_path_factory, capsys):
     with (tmp_path / "deep" / "share.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["iterations"]) for row in rows] == list(ITERATIONS)
-    assert float(rows[0]["entropy"]) == math.log(10)  # one iteration decides nothing
-    assert float(rows[-1]["entropy"]) < math.log(10)
+    assert float(rows[0]["entropy"]) == pytest.approx(math.log(10), abs=1e-12)  # one iteration decides nothing
+    assert float(rows[-1]["entropy"]) < math.log(10) - 1e-4
     assert {row["examples"] for row in rows} == {"500"}
     assert capsys.readouterr().out.count("Share(") == len(ITERATIONS)
