@@ -24,7 +24,6 @@ HALF = (
 )
 SHIFT_AND_ELASTIC = f"data.augment=[{SHIFT}, {ELASTIC}]"
 
-SHORT_STEM = ("model.capsule_dropout=0.0", "model.stem=[64, 64, 128, 128]")
 DEEP_STEM = ("model.capsule_dropout=0.0", *STEM)
 
 FAST, RATE = "rate-4e-3", "optimizer.lr=4e-3"
@@ -124,10 +123,6 @@ SEARCHES = {
         (f"{FAST}-half", (RATE, "model.capsule_dropout=0.0", HALF)),
         (f"{FAST}-half-epochs-600", (RATE, "model.capsule_dropout=0.0", HALF, *LONGEST)),
         (f"{FAST}-half-decoder-tenth", (RATE, DECODER_TENTH, "model.capsule_dropout=0.0", HALF)),
-        ("stem-shift", (*SHORT_STEM, f"data.augment=[{SHIFT}]")),
-        ("stem-elastic", (*SHORT_STEM, SHIFT_AND_ELASTIC)),
-        ("stem-half", (*SHORT_STEM, HALF)),
-        ("stem-gentle", (*SHORT_STEM, GENTLE)),
         ("deep-stem-shift", (*DEEP_STEM, f"data.augment=[{SHIFT}]")),
         ("deep-stem-elastic", (*DEEP_STEM, SHIFT_AND_ELASTIC)),
         ("deep-stem-half", (*DEEP_STEM, HALF)),
@@ -135,8 +130,6 @@ SEARCHES = {
         ("deep-stem-strong", (*DEEP_STEM, STRONG)),
         ("deep-stem-gentle-epochs-900", (*DEEP_STEM, GENTLE, "training.epochs=900")),
         ("deep-stem-gentle-dropout-0.1", (*DEEP_STEM, GENTLE, "model.stem_dropout=0.1")),
-        ("deep-stem-gentle-rate-1e-3", (*DEEP_STEM, GENTLE, "optimizer.lr=1e-3")),
-        ("deep-stem-gentle-rate-4e-3", (*DEEP_STEM, GENTLE, RATE)),
         ("affine-alone", (f"data.augment=[{AFFINE}]",)),
         ("no-cutout", (GENTLE,)),
         ("no-elastic", (f"data.augment=[{AFFINE}, {CUTOUT}]",)),
