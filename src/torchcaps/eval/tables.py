@@ -65,7 +65,7 @@ def page(title: str, body: Sequence[str]) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{style}</style></head>"
-        f"<body><main><h1>{escape(title)}</h1>{''.join(body)}</main></body></html>\n"
+        f"<body class=broad><main><h1>{escape(title)}</h1>{''.join(body)}</main></body></html>\n"
     )
 
 
