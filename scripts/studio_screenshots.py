@@ -31,7 +31,7 @@ STATES = {
     "dimensions": "screen=dimensions&moves=0,0,0,0.2,-0.15",
     "routing": "screen=routing",
     "by-hand": "screen=routing&byHand=1&handStep=11",
-    "overlap": "screen=overlap&input=overlay",
+    "overlap": "model=capsnet-multimnist&screen=overlap&input=overlay",
     "affine": "screen=affine&at=24",
     "guide": "screen=routing&byHand=1&handStep=1&card=5",
 }

@@ -10,7 +10,6 @@ import pytest
 import torchcaps
 from small_runs import shared_run
 from torchcaps.cli.app import main
-from torchcaps.studio import first_models
 
 
 @pytest.fixture
@@ -28,15 +27,8 @@ def served(monkeypatch) -> list[dict[str, object]]:
 
 @pytest.fixture
 def home(tmp_path, monkeypatch) -> Path:
-    """A working folder of its own, with quick trainings."""
+    """A working folder of its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(first_models, "cache_folder", lambda: tmp_path / "cache" / "data")
-    quick = first_models.load_recipe
-    monkeypatch.setattr(
-        first_models,
-        "load_recipe",
-        lambda name, changes: quick(name, [*changes, "training.steps=2", "log.tensorboard=off"]),
-    )
     return tmp_path
 
 
@@ -57,8 +49,8 @@ def test_every_example_runs(home, tmp_path_factory, served, capsys):
         few = ["--examples", "2"] if "export" in example else []  # the last one counts
         assert main([*example, *few]) == 0, example
     assert [call["models"] for call in served] == [
-        [("capsnet-mnist", "capsnet"), ("capsnet-multimnist", "capsnet"), ("small-cnn", "cnn")],
-        [("demo", "capsnet"), ("small-cnn", "cnn")],
+        [("capsnet-mnist", "capsnet"), ("capsnet-multimnist", "capsnet"), ("cnn-mnist", "cnn")],
+        [("demo", "capsnet"), ("cnn-mnist", "cnn")],
         [("demo", "capsnet"), ("cnn", "cnn")],
     ]
     assert served[2]["port"] == 9000
@@ -67,25 +59,7 @@ def test_every_example_runs(home, tmp_path_factory, served, capsys):
     for example in examples_of(["studio", "export"], capsys):
         assert main([*example, "--examples", "2"]) == 0, example
     printed = capsys.readouterr().out
-    assert printed.count("is trained now, once") <= 2  # the second start finds what the first trained
     assert "python -m http.server --directory site" in printed
-
-
-def test_a_model_is_trained_once_and_said_so(home, served, capsys):
-    assert main(["studio", "--no-browser"]) == 0
-    first = capsys.readouterr().out
-    assert first.count("is trained now, once") == 1
-    assert "cache/studio/small-cnn" in first.replace("\n", "")
-    assert main(["studio", "--no-browser"]) == 0
-    assert "is trained now" not in capsys.readouterr().out
-    assert served[0] == served[1]
-
-
-def test_a_training_that_was_cut_short_is_begun_again(home, served):
-    (home / "cache" / "studio" / "small-cnn").mkdir(parents=True)
-    (home / "cache" / "studio" / "small-cnn" / "recipe.toml").write_text("")
-    assert main(["studio"]) == 0
-    assert ("small-cnn", "cnn") in served[0]["models"]
 
 
 def test_shipped_weights_come_first(home, served):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 START = "start"
+FIRST, COMPARED = "capsnet-mnist", "cnn-mnist"  # shipped weights: what is shown first, and a plain network beside it
 
 Models = Annotated[
     list[str] | None,
@@ -30,7 +31,7 @@ DataName = Annotated[
 ]
 Compare = Annotated[
     bool,
-    typer.Option("--compare/--no-compare", help="Train a plain CNN once, where no model is one, to compare with."),
+    typer.Option("--compare/--no-compare", help="Show a plain CNN beside models of digits, if none is one."),
 ]
 
 
@@ -116,14 +117,12 @@ def _catalogue(models: list[str], data: str | None, compare: bool) -> Catalogue:
 
         raise TorchcapsError('the studio needs more libraries; pip install "torchcaps[studio]"') from error
     from torchcaps.models import list_pretrained
-    from torchcaps.studio.first_models import compared_cnn
 
-    catalogue = Catalogue(models or list_pretrained(), data)
+    catalogue = Catalogue(models or sorted(list_pretrained("caps*"), key=lambda name: name != FIRST), data)
     facts = catalogue.facts()
     suits = facts[0].image_shape == [1, 28, 28] and facts[0].digits
     if compare and suits and all(model.kind != "cnn" for model in facts):
-        shipped = list_pretrained("*cnn*")
-        catalogue.add(shipped[0] if shipped else str(compared_cnn(say)))
+        catalogue.add(COMPARED)
     for remark in catalogue.remarks:
         warn(remark)
     return catalogue

@@ -65,8 +65,8 @@ def write_card(facts: CardFacts, recipe: Mapping[str, Any]) -> str:
         "",
         "## Recipe",
         "",
-        f"`torchcaps train {facts.recipe}`, resolved in `recipe.toml`; the machine and the versions are in "
-        "`environment.json`.",
+        f"`torchcaps train recipe.toml`, the file beside this one, trains it again: `{facts.recipe}` with all that was "
+        "chosen. The machine and the versions are in `environment.json`.",
         "",
         *(f"- {line}" for line in _choices(recipe)),
     ]

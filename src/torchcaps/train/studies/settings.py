@@ -76,12 +76,7 @@ def choose_settings(data: str, study: Study, root: Path) -> Settings:
         seeds = {len(results[name]) for name, _ in cells}
         if len(seeds) > 1 or 0 in seeds:
             continue  # not tuned to the end
-        errors = {
-            name: None
-            if any(run.failure for run in results[name])
-            else fmean(run.error.percent for run in results[name])
-            for name, _ in cells
-        }
+        errors = {name: _mean_error(results[name]) for name, _ in cells}
         trials[row] = errors
         done = [(error, place) for place, error in enumerate(errors.values()) if error is not None]
         if done:
