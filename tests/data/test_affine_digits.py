@@ -105,6 +105,20 @@ def test_a_picture_full_of_ink_is_made_to_fit() -> None:
     assert int(inside.amax((1, 2, 3)).min()) == 255
 
 
+def test_ink_keeps_the_margin_and_uses_the_rest() -> None:
+    digits = AffineDigits(sample_digits("test"), margin=4)
+    ink = (digits.examples(torch.arange(0, len(digits), 23)).images != 0).any(0)[0]
+    inner = ink[4:36, 4:36]
+    assert int(ink.sum()) == int(inner.sum())
+    assert bool(inner.any(1)[1] & inner.any(1)[-2] & inner.any(0)[1] & inner.any(0)[-2])
+
+
+@pytest.mark.parametrize("margin", [-1.0, 19.5, math.nan])
+def test_a_margin_that_leaves_no_room(margin) -> None:
+    with pytest.raises(DataError, match="leaves no room on 40×40"):
+        AffineDigits(sample_digits("test"), margin=margin)
+
+
 def test_copies_are_definite_and_differ() -> None:
     digits = AffineDigits(sample_digits("test"))
     whole = digits.examples(torch.arange(64))

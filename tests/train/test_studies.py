@@ -36,7 +36,7 @@ from torchcaps.train.studies import (
 from torchcaps.train.studies.definition import scaled
 from torchcaps.train.studies.measure import Measurement
 from torchcaps.train.studies.search import SEARCHES
-from torchcaps.train.studies.sweep import sweep_points, write_sweep
+from torchcaps.train.studies.sweep import SWEEPS, Sweep, sweep_points, write_sweeps
 from torchcaps.train.tables import differing_keys
 from training_runs import TINY, same_weights, tiny_recipe, train_tiny, weights
 
@@ -296,9 +296,9 @@ def test_finished_runs_can_be_measured_on_more_examples(tmp_path):
     assert same_weights(before, weights(tmp_path / "plain" / "seed0"))
 
 
-def test_affine_robustness_measures_copies_and_a_sweep(tmp_path, monkeypatch):
-    assert list(protocols.ANGLES) == list(range(-90, 91, 10))
-    monkeypatch.setattr(protocols, "ANGLES", (-90, 0, 90))
+def test_affine_robustness_measures_copies_and_sweeps(tmp_path, monkeypatch):
+    assert [len(sweep.amounts) for sweep in SWEEPS.values()] == [19, 11, 9, 11]
+    monkeypatch.setattr(protocols, "SWEEPS", {"rotation": Sweep("rotate", (-90, 0, 90), "")})
     study = get_study("affine")
     changes = (*TINY, "training.steps=4", "log.validate_every=2", "data.source=mnist-sample")
     chosen = options(tmp_path, cells=("capsnet",), seeds=1, limit=40, changes=(*changes, "data.validation=0.02"))
@@ -306,9 +306,10 @@ def test_affine_robustness_measures_copies_and_a_sweep(tmp_path, monkeypatch):
     (result,) = read_results(tmp_path, ["capsnet"])["capsnet"]
     assert (result.data, result.examples) == ("affnist-like:mnist-sample", 40)
     assert result.extra("held out").total == 20
-    (points,) = sweep_points(study, tmp_path).values()
+    assert result.extra("away from the edge").total == 40
+    (points,) = sweep_points(study, "rotation", tmp_path).values()
     assert [place for place, _, _ in points] == [-90, 0, 90]
-    assert {file.name for file in write_sweep(study, tmp_path, tmp_path)} == {"rotation.csv", "rotation.png"}
+    assert {file.name for file in write_sweeps(study, tmp_path, tmp_path)} == {"rotation.csv", "rotation.png"}
     with pytest.raises(TorchcapsError, match=r"log\.validate_every differ"):  # it decides where a run stops
         run_study(study, replace(chosen, changes=(*chosen.changes, "log.validate_every=1")), silent)
     row = study_table(study, tmp_path).rows[0]

@@ -4,10 +4,10 @@ from torchcaps.data import augment
 from torchcaps.data.affine_digits import AffineDigits, place_on_canvas
 from torchcaps.data.info import SourceInfo
 from torchcaps.data.loader import Batch, Loader, evaluation_batches
+from torchcaps.data.moved_digits import MovedDigits, move
 from torchcaps.data.multi_loader import MultiLoader
 from torchcaps.data.multimnist import MultiBatch, MultiMNIST
 from torchcaps.data.registry import SampleDataWarning, list_sources, load
-from torchcaps.data.rotated_digits import RotatedDigits
 from torchcaps.data.sample import sample_digits
 from torchcaps.data.source import Source, Split, TestSplit, TrainSplit, ValidationSplit
 from torchcaps.data.splits import train_and_validation, validation_split
@@ -16,10 +16,10 @@ __all__ = [
     "AffineDigits",
     "Batch",
     "Loader",
+    "MovedDigits",
     "MultiBatch",
     "MultiLoader",
     "MultiMNIST",
-    "RotatedDigits",
     "SampleDataWarning",
     "Source",
     "SourceInfo",
@@ -31,6 +31,7 @@ __all__ = [
     "evaluation_batches",
     "list_sources",
     "load",
+    "move",
     "place_on_canvas",
     "sample_digits",
     "train_and_validation",

@@ -48,9 +48,9 @@ class AffineDigits:
     """The *affnist-like* test set: ``copies`` affine copies of each digit on a black canvas, by index.
 
     Copy k is made from digit ``k // copies``: rotated by up to ±20°, sheared by up to ±0.2, each axis scaled by 0.8
-    to 1.2, all uniform; then moved to a place drawn uniformly among those at which no ink is lost. The picture is
-    resampled once, bilinearly, in fixed point. Where the transformed ink would not fit the canvas at all, the copy
-    is made smaller by what is missing.
+    to 1.2, all uniform; then moved to a place drawn uniformly among those at which no ink is lost, or comes nearer to
+    the edge than ``margin`` pixels. The picture is resampled once, bilinearly, in fixed point. Where the transformed
+    ink would not fit at all, the copy is made smaller by what is missing.
 
     >>> from torchcaps.data import sample_digits
     >>> digits = AffineDigits(sample_digits("test"))
@@ -69,11 +69,14 @@ class AffineDigits:
         degrees: float = 20.0,
         shear: float = 0.2,
         scale: tuple[float, float] = (0.8, 1.2),
+        margin: float = 0.0,
         device: torch.device | str = "cpu",
     ) -> None:
         if copies < 1 or len(split) == 0:
             raise DataError(f"affnist-like needs a picture and at least one copy of it, got {len(split)} and {copies}")
-        self.copies, self.seed, self.size = copies, seed, size
+        if not 0 <= 2 * margin < size - 1:
+            raise DataError(f"a margin of {margin} pixels leaves no room on {size}×{size}; choose a smaller one")
+        self.copies, self.seed, self.size, self.margin = copies, seed, size, margin
         self.degrees, self.shear, self.scale = degrees, shear, scale
         self.device = torch.device(device)
         self._images = split.images.to(self.device)
@@ -93,11 +96,12 @@ class AffineDigits:
         images = self._images[indices // self.copies]
         matrix = draw_affine(self._matrix_random, indices, self.degrees, self.shear, self.scale)
         low, high = ink_extent(images, matrix)
-        shrink = ((self.size - 1) / (high - low).amax(1)).clamp(max=1.0)  # [B]
+        room = self.size - 1 - 2 * self.margin
+        shrink = (room / (high - low).amax(1)).clamp(max=1.0)  # [B]
         matrix, low, high = matrix * shrink[:, None, None], low * shrink[:, None], high * shrink[:, None]
         unit = self._place_random.uniform(indices, lanes=2).double()
-        # Ink must stay between 0 and size − 1, so the translation between −low and size − 1 − high.
-        return matrix, -low + unit * (self.size - 1 - high + low)
+        # Ink must stay between margin and margin + room, so the translation between these less low and high.
+        return matrix, self.margin - low + unit * (room - high + low)
 
     def examples(self, indices: Tensor) -> Batch:
         """Make these copies; int64 ``[B]``, each below ``len(self)``. Pictures come as uint8."""

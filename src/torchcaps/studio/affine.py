@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from torchcaps.data.warp import affine_coordinates, resample
+from torchcaps.data.moved_digits import MOVES as KINDS
+from torchcaps.data.moved_digits import Move as Kind
+from torchcaps.data.moved_digits import move
 
 __all__ = ["KINDS", "Kind", "slider_values", "transform"]
 
-Kind = Literal["rotate", "shift-x", "shift-y", "scale", "shear"]
-KINDS: tuple[str, ...] = get_args(Kind)
 STEPS = 41
 LARGEST_SCALE = 2.0
 
@@ -47,20 +46,4 @@ def transform(image: Tensor, kind: Kind, values: Tensor) -> Tensor:
         >>> transform(image, "rotate", torch.tensor([90.0]))[0, 0].tolist()
         [[0, 0, 0], [0, 0, 0], [0, 9, 0]]
     """
-    values = values.double()
-    N, (_, H, W) = len(values), image.shape
-    matrix = torch.eye(2, dtype=torch.float64).repeat(N, 1, 1)  # on (y, x)
-    source = torch.tensor([(H - 1) / 2, (W - 1) / 2], dtype=torch.float64)
-    target = source.repeat(N, 1)
-    if kind == "rotate":
-        angle = torch.deg2rad(values)
-        matrix[:, 0, 0] = matrix[:, 1, 1] = angle.cos()
-        matrix[:, 0, 1], matrix[:, 1, 0] = angle.sin(), -angle.sin()
-    elif kind == "shear":
-        matrix[:, 1, 0] = -torch.deg2rad(values).tan()  # rows above the middle go right when positive
-    elif kind == "scale":
-        matrix = matrix * values[:, None, None]
-    else:
-        target[:, 1 if kind == "shift-x" else 0] += values
-    y, x = affine_coordinates(matrix, source, target, (H, W))
-    return resample(image.expand(N, -1, -1, -1), y, x)
+    return move(image.expand(len(values), -1, -1, -1), kind, values)

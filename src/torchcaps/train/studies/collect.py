@@ -10,7 +10,7 @@ from torchcaps.train.run_folder import ENVIRONMENT, METRICS, RECIPE
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.page import write_page
 from torchcaps.train.studies.results import RESULT
-from torchcaps.train.studies.sweep import write_sweep
+from torchcaps.train.studies.sweep import write_sweeps
 from torchcaps.train.studies.table import study_table
 
 __all__ = ["RECORD_FILES", "collect_records", "write_study"]
@@ -19,9 +19,9 @@ RECORD_FILES = (RECIPE, ENVIRONMENT, METRICS, RESULT)
 
 
 def write_study(study: Study, root: Path) -> list[Path]:
-    """The table of the runs below a folder, and the curve and page where the study has one, written beside them."""
+    """The table of the runs below a folder, and the curves and page where the study has them, written beside."""
     files = study_table(study, root).write(root)
-    files += write_sweep(study, root, root) if study.sweep else []
+    files += write_sweeps(study, root, root)
     return [*files, *(write_page(study, root, root) if study.page else ())]
 
 

@@ -73,7 +73,8 @@ class Study:
         columns: the words of each cell that the table shows, in order.
         split: ``"test"``, looked at once by finished runs; or ``"validation"``, where choices are to be made.
         protocol: how a run is measured there, a name of :data:`torchcaps.train.studies.protocols.PROTOCOLS`.
-        extras: what else is measured and shown, by name; ``sweep`` names a series of extras that makes a curve.
+        extras: what else is measured and shown, by name.
+        sweeps: series of extras that make curves, names of :data:`torchcaps.train.studies.sweep.SWEEPS`.
         facts: numbers that follow from the records, by a name of :data:`torchcaps.train.studies.facts.FACTS`.
         page: whether to draw the figures of a comparison and put them on a page with the table.
         changes: laid over every cell's recipe, before its own.
@@ -90,7 +91,7 @@ class Study:
     split: str
     protocol: str = "split"
     extras: tuple[str, ...] = ()
-    sweep: str = ""
+    sweeps: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
     page: bool = False
     changes: tuple[str, ...] = ()

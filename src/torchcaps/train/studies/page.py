@@ -18,7 +18,7 @@ from torchcaps.eval.tables import page
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.facts import fact_mean
 from torchcaps.train.studies.results import StudyResult, read_results
-from torchcaps.train.studies.sweep import sweep_points
+from torchcaps.train.studies.sweep import SWEEPS, UPWARDS, sweep_points
 from torchcaps.train.studies.table import study_table
 
 __all__ = ["coupling_rows", "write_page"]
@@ -49,7 +49,7 @@ def write_page(study: Study, root: Path, folder: Path) -> list[Path]:
     if results and importlib.util.find_spec("matplotlib") is not None:
         drawings = _draw(study, root, results)
         for name, drawing in drawings.items():
-            if name != study.sweep:  # the sweep is written beside its own numbers
+            if name not in study.sweeps:  # these are written beside their own numbers
                 files.append(write_file(folder / f"{name}.png", to_png(drawing)))
     table = study_table(study, root)
     body = [markup.table(table.head, table.rows, table.note, table.text_columns)]
@@ -88,9 +88,10 @@ def _draw(study: Study, root: Path, results: Mapping[str, Sequence[StudyResult]]
     drawings = {}
     if points:
         drawings["speed"] = speed_figure(points)
-    curves = sweep_points(study, root)
-    if curves:
-        drawings["rotation"] = sweep_figure(curves, "degrees, clockwise", "error in %, mean ± s.d. over seeds")
+    for name in study.sweeps:
+        curves = sweep_points(study, name, root)
+        if curves:
+            drawings[name] = sweep_figure(curves, SWEEPS[name].across, UPWARDS)
     if tracks:
         drawings["parents"] = parents_figure(tracks, upper)
     return drawings

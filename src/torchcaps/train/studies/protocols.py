@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from torchcaps.data import AffineDigits, RotatedDigits, Source
+from torchcaps.data import AffineDigits, MovedDigits, Source
 from torchcaps.data.window import to_unit_float
 from torchcaps.eval import LayerCoupling, Proportion, measure_couplings
 from torchcaps.eval.evaluate import Watch
@@ -16,10 +16,11 @@ from torchcaps.eval.precision import full_precision
 from torchcaps.models import CapsuleModel, Model
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.studies.measure import BATCH, SMALL_BATCH, Measurement, count_errors, measured_split
+from torchcaps.train.studies.sweep import SWEEPS
 
-__all__ = ["ANGLES", "PROTOCOLS", "TURNS", "Measured", "Task"]
+__all__ = ["AWAY_FROM_EDGE", "PROTOCOLS", "TURNS", "Measured", "Task"]
 
-ANGLES = tuple(range(-90, 91, 10))
+AWAY_FROM_EDGE, MARGIN = "away from the edge", 4  # pixels: digits of 20×20 lie so in pictures of 28×28
 TURNS = (15, 30, 45)  # degrees, to both sides
 PICTURES_TRACED = 1000
 
@@ -65,25 +66,26 @@ def whole_split(task: Task) -> Measured:
 
 
 def affine_copies(task: Task) -> Measured:
-    """Affine copies of the digits, then the digits upright and turned by each angle."""
+    """Affine copies of the digits, anywhere and away from the edge; then the digits moved in one way, step by step."""
     split = measured_split(task.recipe, task.source, task.split)
     size = task.model.image_shape[-1]
     batch_size = BATCH.get(task.device.type, SMALL_BATCH)
     model = task.model.to(task.device)
+
+    def error_on(copies: AffineDigits) -> Proportion:
+        count = min(task.limit or len(copies), len(copies))
+        made = map(copies.examples, (torch.arange(count) * len(copies) // count).split(batch_size))
+        batches = ((to_unit_float(batch.images), batch.labels) for batch in made)
+        return count_errors(model, batches, count, watch=task.watch)
+
     copies = AffineDigits(split, size=size, device=task.device)
-    count = min(task.limit or len(copies), len(copies))
-
-    def affine_batches() -> Iterator[tuple[Tensor, Tensor]]:
-        for indices in (torch.arange(count) * len(copies) // count).split(batch_size):
-            batch = copies.examples(indices)
-            yield to_unit_float(batch.images), batch.labels
-
-    error = count_errors(model, affine_batches(), count, watch=task.watch)
-    extras = {}
-    for degrees in ANGLES:
-        turned = RotatedDigits(split, degrees, size, task.device)
-        batches = ((batch.images, batch.labels) for batch in turned.batches(batch_size))
-        extras[f"rotation {degrees}"] = count_errors(model, batches, len(turned), watch=task.watch)
+    error = error_on(copies)
+    extras = {AWAY_FROM_EDGE: error_on(AffineDigits(split, size=size, margin=MARGIN, device=task.device))}
+    for name, sweep in SWEEPS.items():
+        for point, amount in sweep.named(name).items():
+            moved = MovedDigits(split, sweep.kind, amount, size, task.device)
+            batches = ((batch.images, batch.labels) for batch in moved.batches(batch_size))
+            extras[point] = count_errors(model, batches, len(moved), watch=task.watch)
     suffix = "" if task.source.name == "mnist" else f":{task.source.name}"
     return Measured(f"{copies.name}{suffix}", error, extras=extras)
 
@@ -100,7 +102,7 @@ def split_turns_and_couplings(task: Task) -> Measured:
     extras = {"rotation 0": error}
     for degrees in TURNS:
         for signed in (-degrees, degrees):
-            turned = RotatedDigits(measurement.split, signed, size, task.device).turned
+            turned = MovedDigits(measurement.split, "rotate", signed, size, task.device).moved
             batches = ((turned(images), labels) for images, labels in measurement.batches())
             extras[f"rotation {signed}"] = count_errors(
                 model, batches, measurement.total, measurement.precision, task.watch

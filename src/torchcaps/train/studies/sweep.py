@@ -1,29 +1,53 @@
-"""The curve of a study: error against an angle, mean ± s.d. over the seeds of each cell, as CSV and as a figure."""
+"""The curves of a study: error against a move, mean ± s.d. over the seeds of each cell, as CSV and as a figure."""
 
 from __future__ import annotations
 
 import csv
 import importlib.util
 import io
+from dataclasses import dataclass
 from pathlib import Path
 
+from torchcaps.data.moved_digits import Move
 from torchcaps.eval import summarize_seeds
 from torchcaps.eval.figures import sweep_figure, to_png
 from torchcaps.eval.output import write_file
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.results import read_results
 
-__all__ = ["sweep_points", "write_sweep"]
+__all__ = ["SWEEPS", "UPWARDS", "Sweep", "sweep_points", "write_sweeps"]
 
+UPWARDS = "error in %, mean ± s.d. over seeds"
 Points = list[tuple[float, float, float]]
 
 
-def sweep_points(study: Study, root: Path) -> dict[str, Points]:
-    """(angle, mean error in %, s.d. or 0 for one seed) of each cell that has finished runs."""
+@dataclass(frozen=True)
+class Sweep:
+    """A move over its range, and the words below the curve."""
+
+    kind: Move
+    amounts: tuple[float, ...]
+    across: str
+
+    def named(self, name: str) -> dict[str, float]:
+        """Each amount by the name that its measurement has among a run's extras."""
+        return {f"{name} {amount:g}": amount for amount in self.amounts}
+
+
+SWEEPS = {
+    "rotation": Sweep("rotate", tuple(range(-90, 91, 10)), "degrees, clockwise"),
+    "scale": Sweep("scale", (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5), "factor"),
+    "shear": Sweep("shear", tuple(range(-40, 41, 10)), "degrees of slant, to the right"),
+    "shift": Sweep("shift-x", tuple(range(-10, 11, 2)), "pixels, to the right"),
+}
+
+
+def sweep_points(study: Study, sweep: str, root: Path) -> dict[str, Points]:
+    """(amount, mean error in %, s.d. or 0 for one seed) of each cell that has finished runs."""
     curves: dict[str, Points] = {}
     for cell, results in read_results(root, [cell.name for cell in study.cells]).items():
         points: Points = []
-        names = {name for result in results for name in result.extras if name.startswith(f"{study.sweep} ")}
+        names = {name for result in results for name in result.extras if name.startswith(f"{sweep} ")}
         for name in sorted(names, key=_place):
             shares = [result.extra(name).percent for result in results if name in result.extras]
             summary = summarize_seeds(shares)
@@ -33,20 +57,26 @@ def sweep_points(study: Study, root: Path) -> dict[str, Points]:
     return curves
 
 
-def write_sweep(study: Study, root: Path, folder: Path) -> list[Path]:
-    """``SWEEP.csv`` and, where matplotlib is installed, ``SWEEP.png`` in a folder; nothing before a run is finished."""
-    curves = sweep_points(study, root)
-    if not curves:
-        return []
+def write_sweeps(study: Study, root: Path, folder: Path) -> list[Path]:
+    """``SWEEP.csv`` and, where matplotlib is installed, ``SWEEP.png``, for every sweep that a finished run has."""
+    files: list[Path] = []
+    for name in study.sweeps:
+        curves = sweep_points(study, name, root)
+        if curves:
+            files += _write(name, curves, folder)
+    return files
+
+
+def _write(name: str, curves: dict[str, Points], folder: Path) -> list[Path]:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("cell", "degrees", "error_percent_mean", "error_percent_deviation"))
+    writer.writerow(("cell", SWEEPS[name].across.partition(",")[0], "error_percent_mean", "error_percent_deviation"))
     for cell, points in curves.items():
         writer.writerows((cell, f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points)
-    files = [write_file(folder / f"{study.sweep}.csv", text.getvalue())]
+    files = [write_file(folder / f"{name}.csv", text.getvalue())]
     if importlib.util.find_spec("matplotlib") is not None:
-        figure = sweep_figure(curves, "degrees, clockwise", "error in %, mean ± s.d. over seeds")
-        files.append(write_file(folder / f"{study.sweep}.png", to_png(figure)))
+        figure = sweep_figure(curves, SWEEPS[name].across, UPWARDS)
+        files.append(write_file(folder / f"{name}.png", to_png(figure)))
     return files
 
 
