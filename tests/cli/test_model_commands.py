@@ -27,6 +27,7 @@ from torchcaps.eval import evaluate, load_model
 
 COMMANDS = (
     "evaluate",
+    "robustness",
     "predict",
     "reconstruct",
     "tweak",

@@ -16,7 +16,7 @@ import torchcaps
 from torchcaps.data import MultiMNIST
 from torchcaps.data.sample import sample_source
 from torchcaps.errors import TorchcapsError
-from torchcaps.eval import evaluate, evaluate_pairs, spread_pairs
+from torchcaps.eval import SWEEPS, Sweep, evaluate, evaluate_pairs, spread_pairs
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.engine import Engine
 from torchcaps.train.guard import NonFiniteError
@@ -36,7 +36,7 @@ from torchcaps.train.studies import (
 from torchcaps.train.studies.definition import scaled
 from torchcaps.train.studies.measure import Measurement
 from torchcaps.train.studies.search import SEARCHES
-from torchcaps.train.studies.sweep import SWEEPS, Sweep, sweep_points, write_sweeps
+from torchcaps.train.studies.sweep import sweep_points, write_sweeps
 from torchcaps.train.tables import differing_keys
 from training_runs import TINY, same_weights, tiny_recipe, train_tiny, weights
 

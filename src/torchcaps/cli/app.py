@@ -25,6 +25,7 @@ COMMANDS = (
     "recipes",
     "train",
     "evaluate",
+    "robustness",
     "predict",
     "reconstruct",
     "tweak",

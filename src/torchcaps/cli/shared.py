@@ -64,15 +64,15 @@ def warn(text: str) -> None:
     typer.secho(f"note: {text}", err=True, fg=typer.colors.YELLOW)
 
 
-def progress_lines() -> Callable[[int, int], None]:
-    """A watch that says every few seconds how many of how many are done; silent where it is over before."""
+def progress_lines(what: str = "") -> Callable[[int, int], None]:
+    """A watch that says every few seconds how many of how many (of what) are done; silent where it is over before."""
     last = time.monotonic()
 
     def watch(done: int, total: int) -> None:
         nonlocal last
         if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
             last = time.monotonic()
-            warn(f"{done:,} of {total:,}")
+            warn(f"{what}{done:,} of {total:,}")
 
     return watch
 

@@ -15,9 +15,11 @@ from torchcaps.eval.metrics import (
     predicted_classes,
     reconstruction_errors,
 )
+from torchcaps.eval.robustness import SWEEPS, Sweep, sweep_errors
 from torchcaps.eval.runs import Run, load_model, open_run
 
 __all__ = [
+    "SWEEPS",
     "Calibration",
     "Ensemble",
     "EnsembleOutput",
@@ -27,6 +29,7 @@ __all__ = [
     "Proportion",
     "Run",
     "SeedSummary",
+    "Sweep",
     "add_scores",
     "calibration",
     "choose_examples",
@@ -48,5 +51,6 @@ __all__ = [
     "routing_traces",
     "spread_pairs",
     "summarize_seeds",
+    "sweep_errors",
     "wilson_interval",
 ]

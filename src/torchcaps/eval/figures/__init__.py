@@ -16,7 +16,7 @@ from torchcaps.eval.figures.grids import (
     reconstruction_figure,
 )
 from torchcaps.eval.figures.style import to_png, to_svg
-from torchcaps.eval.figures.sweeps import sweep_figure
+from torchcaps.eval.figures.sweeps import sweep_figure, sweeps_figure
 
 __all__ = [
     "calibration_figure",
@@ -32,6 +32,7 @@ __all__ = [
     "reconstruction_figure",
     "speed_figure",
     "sweep_figure",
+    "sweeps_figure",
     "to_png",
     "to_svg",
 ]

@@ -1,4 +1,4 @@
-"""A measurement against something that is turned step by step: one line a network, with its spread."""
+"""A measurement against something that is moved step by step: one line a network, with its spread."""
 
 from __future__ import annotations
 
@@ -8,29 +8,46 @@ from typing import Any
 from torchcaps.eval.figures.charts import DASHES, LINES
 from torchcaps.eval.figures.style import new_figure, styled
 
-__all__ = ["sweep_figure"]
+__all__ = ["sweep_figure", "sweeps_figure"]
 
 FEW = 6  # names that fit into the drawing itself
 
+Curves = Mapping[str, Sequence[tuple[float, float, float, float]]]  # place, value, and the band around it
+
 
 @styled
-def sweep_figure(curves: Mapping[str, Sequence[tuple[float, float, float]]], across: str, upwards: str) -> Any:
-    """Lines through (place, mean, deviation), each with a band of ± one deviation."""
+def sweep_figure(curves: Curves, across: str, upwards: str) -> Any:
+    """Lines through (place, value), each with a band from low to high."""
     many = len(curves) > FEW
     figure, axes = new_figure(8.4 if many else 6.4, 4.4 if many else 3.6)
-    for place, (name, points) in enumerate(curves.items()):
-        xs, means, deviations = zip(*points, strict=True)
-        colour = LINES[place % len(LINES)]
-        low = [mean - deviation for mean, deviation in zip(means, deviations, strict=True)]
-        high = [mean + deviation for mean, deviation in zip(means, deviations, strict=True)]
-        axes.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0)
-        dashes = DASHES[(place + place // len(LINES)) % len(DASHES)]  # a pair of its own for each of sixteen lines
-        axes.plot(xs, means, color=colour, linestyle=dashes, marker="o", markersize=3, label=name)
-    axes.set(xlabel=across, ylabel=upwards)
-    axes.set_ylim(bottom=0)
-    axes.grid(axis="y")
+    _draw(axes, curves, across, upwards)
     if many:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=3)
     else:
         axes.legend()
     return figure
+
+
+@styled
+def sweeps_figure(panels: Mapping[str, Curves], upwards: str) -> Any:
+    """Several sweeps of the same networks side by side, by the words below each."""
+    figure, axes = new_figure(3.4 * len(panels), 3.2, len(panels))
+    for place, (panel, (across, curves)) in enumerate(
+        zip(axes if len(panels) > 1 else [axes], panels.items(), strict=True)
+    ):
+        _draw(panel, curves, across, upwards if place == 0 else "")
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 4), handlelength=3)
+    return figure
+
+
+def _draw(axes: Any, curves: Curves, across: str, upwards: str) -> None:
+    for place, (name, points) in enumerate(curves.items()):
+        xs, values, low, high = zip(*points, strict=True)
+        colour = LINES[place % len(LINES)]
+        axes.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0)
+        dashes = DASHES[(place + place // len(LINES)) % len(DASHES)]  # a pair of its own for each of sixteen lines
+        axes.plot(xs, values, color=colour, linestyle=dashes, marker="o", markersize=3, label=name)
+    axes.set(xlabel=across, ylabel=upwards)
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from torchcaps.eval import SWEEPS
 from torchcaps.train.studies.definition import STEM, Cell, Study
 from torchcaps.train.studies.protocols import AWAY_FROM_EDGE
-from torchcaps.train.studies.sweep import SWEEPS
 
 __all__ = ["AFFINE"]
 

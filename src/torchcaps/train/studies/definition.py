@@ -74,7 +74,7 @@ class Study:
         split: ``"test"``, looked at once by finished runs; or ``"validation"``, where choices are to be made.
         protocol: how a run is measured there, a name of :data:`torchcaps.train.studies.protocols.PROTOCOLS`.
         extras: what else is measured and shown, by name.
-        sweeps: series of extras that make curves, names of :data:`torchcaps.train.studies.sweep.SWEEPS`.
+        sweeps: series of extras that make curves, names of :data:`torchcaps.eval.SWEEPS`.
         facts: numbers that follow from the records, by a name of :data:`torchcaps.train.studies.facts.FACTS`.
         page: whether to draw the figures of a comparison and put them on a page with the table.
         changes: laid over every cell's recipe, before its own.

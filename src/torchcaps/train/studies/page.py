@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from torchcaps.eval import summarize_seeds
+from torchcaps.eval import SWEEPS, summarize_seeds
 from torchcaps.eval.figures import parents_figure, speed_figure, sweep_figure, to_png, to_svg
 from torchcaps.eval.output import write_file
 from torchcaps.eval.report import markup
@@ -18,7 +18,7 @@ from torchcaps.eval.tables import page
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.facts import fact_mean
 from torchcaps.train.studies.results import StudyResult, read_results
-from torchcaps.train.studies.sweep import SWEEPS, UPWARDS, sweep_points
+from torchcaps.train.studies.sweep import UPWARDS, banded, sweep_points
 from torchcaps.train.studies.table import study_table
 
 __all__ = ["coupling_rows", "write_page"]
@@ -91,7 +91,7 @@ def _draw(study: Study, root: Path, results: Mapping[str, Sequence[StudyResult]]
     for name in study.sweeps:
         curves = sweep_points(study, name, root)
         if curves:
-            drawings[name] = sweep_figure(curves, SWEEPS[name].across, UPWARDS)
+            drawings[name] = sweep_figure(banded(curves), SWEEPS[name].across, UPWARDS)
     if tracks:
         drawings["parents"] = parents_figure(tracks, upper)
     return drawings

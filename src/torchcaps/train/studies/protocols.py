@@ -10,13 +10,12 @@ from torch import Tensor
 
 from torchcaps.data import AffineDigits, MovedDigits, Source
 from torchcaps.data.window import to_unit_float
-from torchcaps.eval import LayerCoupling, Proportion, measure_couplings
+from torchcaps.eval import SWEEPS, LayerCoupling, Proportion, measure_couplings
 from torchcaps.eval.evaluate import Watch
 from torchcaps.eval.precision import full_precision
 from torchcaps.models import CapsuleModel, Model
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.studies.measure import BATCH, SMALL_BATCH, Measurement, count_errors, measured_split
-from torchcaps.train.studies.sweep import SWEEPS
 
 __all__ = ["AWAY_FROM_EDGE", "PROTOCOLS", "TURNS", "Measured", "Task"]
 
@@ -82,10 +81,10 @@ def affine_copies(task: Task) -> Measured:
     error = error_on(copies)
     extras = {AWAY_FROM_EDGE: error_on(AffineDigits(split, size=size, margin=MARGIN, device=task.device))}
     for name, sweep in SWEEPS.items():
-        for point, amount in sweep.named(name).items():
-            moved = MovedDigits(split, sweep.kind, amount, size, task.device)
+        for amount in sweep.amounts:
+            moved = MovedDigits(split, sweep.kind, sweep.for_move(amount, size), size, task.device)
             batches = ((batch.images, batch.labels) for batch in moved.batches(batch_size))
-            extras[point] = count_errors(model, batches, len(moved), watch=task.watch)
+            extras[f"{name} {amount:g}"] = count_errors(model, batches, len(moved), watch=task.watch)
     suffix = "" if task.source.name == "mnist" else f":{task.source.name}"
     return Measured(f"{copies.name}{suffix}", error, extras=extras)
 

@@ -5,41 +5,18 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
-from dataclasses import dataclass
 from pathlib import Path
 
-from torchcaps.data.moved_digits import Move
-from torchcaps.eval import summarize_seeds
+from torchcaps.eval import SWEEPS, summarize_seeds
 from torchcaps.eval.figures import sweep_figure, to_png
 from torchcaps.eval.output import write_file
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.results import read_results
 
-__all__ = ["SWEEPS", "UPWARDS", "Sweep", "sweep_points", "write_sweeps"]
+__all__ = ["UPWARDS", "banded", "sweep_points", "write_sweeps"]
 
 UPWARDS = "error in %, mean ± s.d. over seeds"
 Points = list[tuple[float, float, float]]
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """A move over its range, and the words below the curve."""
-
-    kind: Move
-    amounts: tuple[float, ...]
-    across: str
-
-    def named(self, name: str) -> dict[str, float]:
-        """Each amount by the name that its measurement has among a run's extras."""
-        return {f"{name} {amount:g}": amount for amount in self.amounts}
-
-
-SWEEPS = {
-    "rotation": Sweep("rotate", tuple(range(-90, 91, 10)), "degrees, clockwise"),
-    "scale": Sweep("scale", (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5), "factor"),
-    "shear": Sweep("shear", tuple(range(-40, 41, 10)), "degrees of slant, to the right"),
-    "shift": Sweep("shift-x", tuple(range(-10, 11, 2)), "pixels, to the right"),
-}
 
 
 def sweep_points(study: Study, sweep: str, root: Path) -> dict[str, Points]:
@@ -55,6 +32,11 @@ def sweep_points(study: Study, sweep: str, root: Path) -> dict[str, Points]:
         if points:
             curves[cell] = points
     return curves
+
+
+def banded(curves: dict[str, Points]) -> dict[str, list[tuple[float, float, float, float]]]:
+    """The same with mean ± s.d., for a figure."""
+    return {cell: [(x, mean, mean - s, mean + s) for x, mean, s in points] for cell, points in curves.items()}
 
 
 def write_sweeps(study: Study, root: Path, folder: Path) -> list[Path]:
@@ -75,7 +57,7 @@ def _write(name: str, curves: dict[str, Points], folder: Path) -> list[Path]:
         writer.writerows((cell, f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points)
     files = [write_file(folder / f"{name}.csv", text.getvalue())]
     if importlib.util.find_spec("matplotlib") is not None:
-        figure = sweep_figure(curves, SWEEPS[name].across, UPWARDS)
+        figure = sweep_figure(banded(curves), SWEEPS[name].across, UPWARDS)
         files.append(write_file(folder / f"{name}.png", to_png(figure)))
     return files
 
