@@ -21,6 +21,7 @@ AFFINE = Study(
     cells=(
         _cell("capsnet", "affnist", "CapsNet, R = 3, reconstruction", "21"),
         _cell("stem", "affnist", "CapsNet with a stem of eight small convolutions", "–", *STEM),
+        _cell("same", "affnist", "CapsNet, convolutions keep the size of the picture", "–", "model.padding=same"),
         _cell("twin", "affnist-baseline", "CNN with as many parameters, pooling", "34"),
         _cell("baseline", "affnist", "CNN of the paper's MNIST baseline, no pooling", "–", "model.name=baseline-cnn"),
         _cell(
