@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -64,6 +64,7 @@ class _Mixture(RoutingAlgorithm):
         out_capsules: J.
     """
 
+    _function: ClassVar[Callable[..., RoutingOutput]]
     uses_activations = True
     squashes = False
     not_applicable = MappingProxyType(
@@ -97,6 +98,20 @@ class _Mixture(RoutingAlgorithm):
         nn.init.zeros_(self.beta_a)
         nn.init.zeros_(self.beta_u)
 
+    def forward(
+        self,
+        votes: Tensor,
+        *,
+        activations: Tensor | None = None,
+        mask: Tensor | None = None,
+        bias: Tensor | None = None,
+        lower: Tensor | None = None,
+        return_trace: bool = False,
+    ) -> RoutingOutput:
+        return self._function(
+            votes, self.beta_a, self.beta_u, activations, mask=mask, return_trace=return_trace, **self.settings
+        )
+
 
 @register_routing("em")
 class EMRouting(_Mixture):
@@ -105,6 +120,8 @@ class EMRouting(_Mixture):
     The costs are standardised by default, so that they do not grow with the size of the layer. The paper's own formula
     is ``standardize=False`` with a λ of about 0.01. The λ here is provisional, see ``docs/routing.md``.
     """
+
+    _function = staticmethod(ops.em_routing)
 
     def __init__(
         self,
@@ -128,20 +145,6 @@ class EMRouting(_Mixture):
         if variance_floor <= 0:
             raise ValueError(f"variance_floor must be above 0, got {variance_floor}")
 
-    def forward(
-        self,
-        votes: Tensor,
-        *,
-        activations: Tensor | None = None,
-        mask: Tensor | None = None,
-        bias: Tensor | None = None,
-        lower: Tensor | None = None,
-        return_trace: bool = False,
-    ) -> RoutingOutput:
-        return ops.em_routing(
-            votes, self.beta_a, self.beta_u, activations, mask=mask, return_trace=return_trace, **self.settings
-        )
-
 
 @register_routing("vb")
 class VBRouting(_Mixture):
@@ -150,6 +153,8 @@ class VBRouting(_Mixture):
     The entropies are standardised by default; the paper's own formula is ``standardize=False`` with a λ of 1. The λ
     here is provisional, see ``docs/routing.md``.
     """
+
+    _function = staticmethod(ops.vb_routing)
 
     def __init__(
         self,
@@ -172,17 +177,3 @@ class VBRouting(_Mixture):
         )
         if prior_scatter <= 0:
             raise ValueError(f"prior_scatter must be above 0, got {prior_scatter}")
-
-    def forward(
-        self,
-        votes: Tensor,
-        *,
-        activations: Tensor | None = None,
-        mask: Tensor | None = None,
-        bias: Tensor | None = None,
-        lower: Tensor | None = None,
-        return_trace: bool = False,
-    ) -> RoutingOutput:
-        return ops.vb_routing(
-            votes, self.beta_a, self.beta_u, activations, mask=mask, return_trace=return_trace, **self.settings
-        )
