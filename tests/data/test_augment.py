@@ -146,6 +146,24 @@ def test_crop_is_a_part_and_central_at_test() -> None:
     assert torch.equal(Crop(8, padding=2).evaluate(images), images)
 
 
+def test_place_by_ink_loses_none_and_goes_up_to_the_edge() -> None:
+    images = torch.zeros(4000, 2, 9, 9, dtype=torch.uint8)
+    images[:, 1, 3:5, 2:7] = torch.arange(1, 11, dtype=torch.uint8).reshape(2, 5)  # ink of 2×5 in one channel alone
+    images[0] = 0
+    placed = Place(12, by_ink=True)(images, torch.arange(4000), RandomStream(3, "place"))
+    assert placed.shape == (4000, 2, 12, 12)
+    assert bool((placed[1:].flatten(1).sum(1, dtype=torch.int64) == 55).all())
+    assert not placed[0].any()
+    corner = placed[1:, 1].flatten(1).eq(1).long().argmax(1)  # where the first pixel of ink went
+    counts = torch.bincount(corner, minlength=144).reshape(12, 12)
+    assert bool((counts[:11, :8] > 0).all())  # 11 × 8 places, all of them
+    assert int(counts.sum() - counts[:11, :8].sum()) == 0
+    assert 20 < int(counts[:11, :8].min()) <= int(counts[:11, :8].max()) < 80  # 45 each, evenly
+    full = torch.full((50, 1, 9, 9), 7, dtype=torch.uint8)
+    stream, counter = RandomStream(0, "place"), torch.arange(50)
+    assert bool((Place(9, by_ink=True)(full, counter, stream) == 7).all())
+
+
 def test_place_is_central_at_test() -> None:
     images = pictures(side=13)
     centred = Place(20).evaluate(images)

@@ -81,15 +81,21 @@ def _print(found: Errors) -> None:
     from torchcaps.eval.robustness import SWEEPS, known_range
 
     table = Table("move", "model", box=None, pad_edge=False)
-    for title in ("unmoved", "mean over the range", "below 5 %"):
+    for title in ("unmoved", "mean of the range", "below 5 %"):
         table.add_column(title, justify="right")
     for name, models in found.items():
         sweep = SWEEPS[name]
         for model, errors in models.items():
             mean = sum(error.percent for error in errors.values()) / len(errors)
             known = known_range(errors, sweep.neutral)
-            reach = "nowhere" if known is None else f"{known[0]:g} … {known[1]:g} {sweep.across.partition(',')[0]}"
-            table.add_row(name, model, f"{errors[sweep.neutral].percent:.2f} %", f"{mean:.1f} %", reach)
+            reach = "nowhere" if known is None else f"{known[0]:g} … {known[1]:g}".replace("-", "−")
+            table.add_row(
+                f"{name}, {sweep.across.partition(',')[0]}",
+                model,
+                f"{errors[sweep.neutral].percent:.2f} %",
+                f"{mean:.1f} %",
+                reach,
+            )
     console().print(table, highlight=False)
 
 

@@ -62,12 +62,18 @@ class Place(Augmentation):
     """The whole picture at a random place of a black canvas of ``size`` pixels; in the middle at test.
 
     With 40 this is the training set for affNIST; the authors' code (pad 6, shift up to 6) draws the same places.
+
+    Args:
+        by_ink: any place at which no ink is lost, up to the edge, where the black border of a picture would not fit.
     """
 
     size: int = 40
+    by_ink: bool = False
 
     def __call__(self, images: Tensor, counter: Tensor, random: RandomStream) -> Tensor:
         spare = self._spare(images)
+        if self.by_ink:
+            return self._anywhere(images, random.uniform(counter, lanes=2))
         top, left = random.integers(counter, spare + 1, lanes=2).unbind(-1)
         return cut_windows(pad_pictures(images, spare), None, top, left, (self.size, self.size))
 
@@ -76,10 +82,26 @@ class Place(Augmentation):
         start = spare - spare // 2
         return pad_pictures(images, spare)[..., start : start + self.size, start : start + self.size]
 
+    def _anywhere(self, images: Tensor, unit: Tensor) -> Tensor:
+        margin = self.size - 1
+        corners: list[Tensor] = []
+        for axis, share in zip((2, 3), unit.unbind(-1), strict=True):
+            first, last = _ink_range(images, axis)
+            places = self.size - (last - first)  # of the first row or column of ink
+            place = (share * places).long().minimum(places - 1)
+            corners.append(margin + first - place)
+        return cut_windows(pad_pictures(images, margin), None, corners[0], corners[1], (self.size, self.size))
+
     def _spare(self, images: Tensor) -> int:
         H, W = images.shape[-2:]
         require(H == W <= self.size, self, f"the pictures must be square and fit the canvas, they are {H}×{W}")
         return self.size - H
+
+
+def _ink_range(images: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """First and last row (axis 2) or column (axis 3) with ink, int64 ``[B]`` each; all of a black picture."""
+    ink = (images != 0).any(1).any(4 - axis).to(torch.int32)  # [B, H] or [B, W]
+    return ink.argmax(1), ink.shape[1] - 1 - ink.flip(1).argmax(1)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from torchcaps.train.studies.protocols import AWAY_FROM_EDGE
 __all__ = ["AFFINE"]
 
 COLUMNS = ("network", "paper")
+ANYWHERE = 'data.augment=[{name = "place", size = 40, by_ink = true}]'
 
 
 def _cell(name: str, recipe: str, network: str, paper: str, *changes: str) -> Cell:
@@ -23,6 +24,8 @@ AFFINE = Study(
         _cell("stem", "affnist", "CapsNet with a stem of eight small convolutions", "–", *STEM),
         _cell("same", "affnist", "CapsNet, convolutions keep the size of the picture", "–", "model.padding=same"),
         _cell("twin", "affnist-baseline", "CNN with as many parameters, pooling", "34"),
+        _cell("capsnet-anywhere", "affnist", "CapsNet, trained on digits up to the edge", "–", ANYWHERE),
+        _cell("twin-anywhere", "affnist-baseline", "CNN, trained on digits up to the edge", "–", ANYWHERE),
         _cell("baseline", "affnist", "CNN of the paper's MNIST baseline, no pooling", "–", "model.name=baseline-cnn"),
         _cell(
             "pooled",
@@ -44,6 +47,8 @@ AFFINE = Study(
         "alike, are right for the first time. Tested once on the affnist-like set (32 affine copies of each test "
         "digit), which follows the rules of affNIST but is not affNIST, where the paper measured 79 % "
         "and 66 % right. Held out: error in % when training stopped. Away from the edge: a set made "
-        "alike, but for the ink keeping 4 pixels from the edge, as it does in training."
+        "alike, but for the ink keeping 4 pixels from the edge, as it does in training, where the whole picture of "
+        "28×28 is placed. Up to the edge: trained on digits at any place at which no ink is lost, as those of the "
+        "test are."
     ),
 )
