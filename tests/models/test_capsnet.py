@@ -96,6 +96,7 @@ def test_reset_parameters_draws_the_same_kind_of_values_again():
         dict(image_shape=(3, 24, 24), padding="same", leaky=True, decoder="none"),
         dict(image_shape=(1, 5, 5), conv_kernel=3, primary_kernel=3),
         dict(image_shape=(1, 64, 48), shared_weights=True, decoder="conv", iterations=1),
+        dict(image_shape=(1, 31, 28), shared_weights="positions", routing="em"),
     ],
 )
 def test_any_size_channels_and_classes(settings):
@@ -106,6 +107,20 @@ def test_any_size_channels_and_classes(settings):
     out.lengths.sum().backward()
     if settings.get("decoder") != "none":
         assert model.reconstruct(out.capsules, out.lengths.argmax(1)).shape == images.shape
+
+
+def test_weights_shared_by_positions_hear_the_same_digit_everywhere():
+    torch.manual_seed(0)
+    settings = dict(image_shape=(1, 40, 40), conv_channels=8, primary_types=4, shared_weights="positions")
+    model = torchcaps.create_model("capsnet", **settings).eval()
+    assert model.classes.weight.shape == (4, 10, 16, 8)
+    images = torch.zeros(2, 1, 40, 40)
+    images[0, 0, 16:20, 16:20] = images[1, 0, 20:24, 18:22] = torch.rand(4, 4)  # moved by a multiple of the stride
+    lengths = model(images).lengths
+    torch.testing.assert_close(lengths[0], lengths[1])
+    own = torchcaps.create_model("capsnet", **{**settings, "shared_weights": False}).eval()
+    moved = own(images).lengths
+    assert not torch.allclose(moved[0], moved[1])
 
 
 @pytest.mark.slow
@@ -126,6 +141,7 @@ def test_large_colour_pictures_with_many_classes():
         (dict(decoder="big"), "'fc', 'conv' or 'none'"),
         (dict(iterations=0), "the paper uses 3"),
         (dict(start_values="zero"), "'authors' or 'torch'"),
+        (dict(shared_weights="types"), "true, false or 'positions', got 'types'"),
         (dict(padding="mirror"), "mirror"),
     ],
 )

@@ -26,6 +26,26 @@ def test_shared_weights_take_any_number_of_lower_capsules():
     assert layer(torch.randn(2, 9, 3)).shape == layer(torch.randn(2, 100, 3)).shape == (2, 5, 4)
 
 
+@pytest.mark.parametrize("routing", ["dynamic", "em"])
+def test_types_share_their_weights_at_every_position(routing):
+    layer = nn.CapsuleLinear(None, 5, 3, 4, routing=routing, in_types=2)
+    assert layer.weight.shape == (2, 5, 4, 3)
+    u, mask = torch.randn(2, 6, 3), torch.rand(6) > 0.2
+    same = nn.CapsuleLinear(6, 5, 3, 4, routing=routing)
+    same.load_state_dict({**layer.state_dict(), "weight": layer.weight.tile(3, 1, 1, 1)})
+    torch.testing.assert_close(layer(u, mask), same(u, mask))
+    torch.testing.assert_close(layer.trace(u)[1].coefficients, same.trace(u)[1].coefficients)
+    torch.testing.assert_close(layer.votes(u), ops.votes(u, same.weight))
+    layer(u).square().sum().backward()
+    same(u).square().sum().backward()
+    torch.testing.assert_close(layer.weight.grad, same.weight.grad.unflatten(0, (3, 2)).sum(0))
+    assert "n×2×3 → 5×4" in repr(layer)
+    with pytest.raises(ValueError, match="7 lower capsules are not a multiple of 2 types"):
+        layer(torch.randn(2, 7, 3))
+    with pytest.raises(ValueError, match="7 lower capsules are not a multiple of 2 types"):
+        nn.CapsuleLinear(7, 5, 3, 4, in_types=2)
+
+
 def test_any_routing_function_fits():
     def average(votes, bias=None, mask=None):
         return ops.squash(votes.mean(1) if bias is None else votes.mean(1) + bias)

@@ -28,6 +28,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     **{f"capsnet-{routing}": {"name": "capsnet", **SMALL["capsnet"], "routing": routing} for routing in ROUTINGS},
     "matrix-capsules-drawing": {"name": "matrix-capsules", **SMALL["matrix-capsules"], "decoder": "fc"},
     "capsnet-silent": {"name": "capsnet", **SMALL["capsnet"], "decoder": "none"},
+    "capsnet-positions": {"name": "capsnet", **SMALL["capsnet"], "shared_weights": "positions"},
 }
 
 

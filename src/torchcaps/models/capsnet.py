@@ -49,7 +49,9 @@ class CapsNet(CapsuleModel):
         routing: a name of :func:`torchcaps.list_routings`, a name with settings such as
             ``{"name": "em", "iterations": 2}``, a routing object, or a function of your own on votes ``[B, I, J, D]``.
         iterations, leaky: of the routing, where it has them and its settings do not say otherwise.
-        shared_weights: one transformation for all lower capsules; far fewer weights on large pictures.
+        shared_weights: ``"positions"`` shares the transformations of a type of lower capsules among all positions, so
+            that what is learned at one place is known at all; true takes one for all lower capsules. Far fewer weights
+            on large pictures.
         padding: of both convolutions, ``"valid"`` as in the paper or ``"same"``.
         decoder: ``"fc"`` (the paper's), ``"conv"`` (for larger pictures) or ``"none"``.
         decoder_hidden: widths of the ``"fc"`` decoder.
@@ -86,7 +88,7 @@ class CapsNet(CapsuleModel):
         iterations: int = 3,
         leaky: bool = False,
         routing: str | Mapping[str, Any] | Routing = "dynamic",
-        shared_weights: bool = False,
+        shared_weights: bool | str = False,
         padding: str = "valid",
         decoder: str = "fc",
         decoder_hidden: Sequence[int] = (512, 1024),
@@ -105,6 +107,8 @@ class CapsNet(CapsuleModel):
         if not isinstance(stem, Sequence):
             raise ValueError(f"stem must be a list of channels, such as [32, 32, 64, 64], got {stem!r}")
         self.settings["stem"] = tuple(stem)
+        if shared_weights not in (False, True, "positions"):
+            raise ValueError(f"shared_weights must be true, false or 'positions', got {shared_weights!r}")
         self.image_shape = check_image_shape(image_shape, num_classes)
         self.num_classes = num_classes
         self.preset = get_preset(preset)
@@ -146,7 +150,7 @@ class CapsNet(CapsuleModel):
         rows, columns = self.primary.grid_shape(H - shrink, W - shrink)
         self.primary_grid = (rows, columns, primary_types)  # the order of the lower capsules
         self.classes = CapsuleLinear(
-            None if shared_weights else rows * columns * primary_types,
+            None if shared_weights is True else rows * columns * primary_types,
             num_classes,
             primary_dim,
             capsule_dim,
@@ -155,6 +159,7 @@ class CapsNet(CapsuleModel):
             self.preset.capsule_bias if capsule_bias is None else capsule_bias,
             leaky,
             routing_gradient or self.preset.routing_gradient,
+            in_types=primary_types if shared_weights == "positions" else None,
         )
         self.decoder = make_decoder(decoder, num_classes, capsule_dim, self.image_shape, decoder_hidden)
         self._start_like_the_preset()

@@ -94,7 +94,7 @@ def summarize(model: Model, batch_size: int = 128) -> Summary:
             layers.append(LayerSummary(name, type(layer).__name__, tuple(output.shape), parameters))
             output_bytes.append(output.numel() * output.element_size())
             if isinstance(layer, CapsuleLinear) and _forms_votes(inputs[0], layer, device):
-                vote_bytes.append(vote_buffer_bytes(inputs[0], layer.weight, device))
+                vote_bytes.append(vote_buffer_bytes(inputs[0], layer.weights_for(inputs[0].shape[1]), device))
 
         layer.register_forward_hook(hook)
 
@@ -116,7 +116,7 @@ def summarize(model: Model, batch_size: int = 128) -> Summary:
 def _forms_votes(u: Tensor, layer: CapsuleLinear, device: str) -> bool:
     """Whether this layer would hold votes on the model's own device; the fused kernels hold none."""
     probe = torch.empty(0, *u.shape[1:], device=device, dtype=u.dtype)
-    return callable(layer.routing) or choose_backend(layer.backend, probe, layer.weight)[0] != "triton"
+    return callable(layer.routing) or choose_backend(layer.backend, probe, layer.weights_for(u.shape[1]))[0] != "triton"
 
 
 def _bytes_kept_for_backward(model: Model, batch_size: int) -> int:

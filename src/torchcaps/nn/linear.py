@@ -29,6 +29,8 @@ class CapsuleLinear(nn.Module):
     Args:
         in_capsules: I, the number of lower capsules; ``None`` shares the weights, so any number of them fits.
         out_capsules, in_dim, out_dim: J, P and D.
+        in_types: lower capsules of a grid come in so many types at each position (the type changing fastest), and those
+            of one type share their weights; I is a multiple of it, and with ``in_capsules=None`` any multiple fits.
         routing: a name of :func:`torchcaps.list_routings`, a name with settings such as
             ``{"name": "em", "iterations": 2}``, a :class:`RoutingAlgorithm`, or a function of your own on votes (see
             :data:`Routing`); :func:`torchcaps.testing.check_routing` tells whether it is sound.
@@ -63,6 +65,7 @@ class CapsuleLinear(nn.Module):
         leaky: bool = False,
         gradient: str = "all",
         backend: str = "auto",
+        in_types: int | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -70,9 +73,14 @@ class CapsuleLinear(nn.Module):
         sizes = {"out_capsules": out_capsules, "in_dim": in_dim, "out_dim": out_dim}
         if in_capsules is not None:
             sizes["in_capsules"] = in_capsules
+        if in_types is not None:
+            sizes["in_types"] = in_types
         for name, value in sizes.items():
             if value < 1:
                 raise ValueError(f"CapsuleLinear needs {name} ≥ 1, got {value}")
+        if in_types is not None and in_capsules is not None and in_capsules % in_types:
+            raise ValueError(f"{in_capsules} lower capsules are not a multiple of {in_types} types")
+        self.in_types = in_types
         self.options = RoutingOptions(iterations, leaky, gradient)
         chosen = routing_for_layer(
             routing, LayerSizes(in_capsules, out_capsules, in_dim, out_dim, device, dtype), self.options
@@ -82,8 +90,11 @@ class CapsuleLinear(nn.Module):
         if isinstance(chosen, DynamicRouting):
             self.options = chosen.options
         self.backend = backend
-        shape = (out_capsules, out_dim, in_dim) if in_capsules is None else (in_capsules, out_capsules, out_dim, in_dim)
-        self.weight = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+        different = in_capsules if in_types is None else in_types  # transformations for each upper capsule
+        shape = (out_capsules, out_dim, in_dim)
+        self.weight = nn.Parameter(
+            torch.empty(shape if different is None else (different, *shape), device=device, dtype=dtype)
+        )
         bias = bias and getattr(chosen, "takes_bias", True)
         self.bias = nn.Parameter(torch.empty(out_capsules, out_dim, device=device, dtype=dtype)) if bias else None
         self.reset_parameters()
@@ -117,7 +128,7 @@ class CapsuleLinear(nn.Module):
             return out if full else out.capsules
         capsules = ops.capsule_linear(
             u,
-            self.weight,
+            self.weights_for(u.shape[1]),
             self.options.iterations,
             self.bias,
             self.options.leaky,
@@ -139,7 +150,7 @@ class CapsuleLinear(nn.Module):
             return self._route(u, mask, activations, return_trace=True)
         capsules, trace = ops.capsule_linear(
             u,
-            self.weight,
+            self.weights_for(u.shape[1]),
             self.options.iterations,
             self.bias,
             self.options.leaky,
@@ -153,11 +164,23 @@ class CapsuleLinear(nn.Module):
         assert callable(self.routing)
         if mask is not None:
             u = u.masked_fill(~mask.expand(u.shape[:2]).unsqueeze(2), 0)  # so that NaN cannot reach the weights
-        return route(self.routing, ops.votes(u, self.weight), u, activations, mask, self.bias, return_trace)
+        return route(self.routing, self.votes(u), u, activations, mask, self.bias, return_trace)
+
+    def votes(self, u: Tensor) -> Tensor:
+        """What every lower capsule predicts of every upper one, ``[B, I, P]`` → ``[B, I, J, D]``."""
+        return ops.votes(u, self.weights_for(u.shape[1]))
+
+    def weights_for(self, in_capsules: int) -> Tensor:
+        """The transformations of so many lower capsules, ``[I, J, D, P]``; ``[J, D, P]`` where all share one."""
+        if self.in_types is None:
+            return self.weight
+        if in_capsules % self.in_types:
+            raise ValueError(f"{in_capsules} lower capsules are not a multiple of {self.in_types} types")
+        return self.weight.repeat(in_capsules // self.in_types, 1, 1, 1)
 
     def extra_repr(self) -> str:
         J, D, P = self.weight.shape[-3:]
-        I = "any" if self.weight.ndim == 3 else self.weight.shape[0]
+        I = "any" if self.weight.ndim == 3 else f"{'' if self.in_types is None else 'n×'}{self.weight.shape[0]}"
         if self.routing == "dynamic":
             options = self.options
             how = f"iterations={options.iterations}, leaky={options.leaky}, gradient={options.gradient!r}"

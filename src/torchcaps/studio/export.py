@@ -170,6 +170,8 @@ def _encoder(model: CapsNet) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Everything between a picture and the votes, in half precision, and the settings that go with it."""
     layers = {"primary": model.primary, "classes": model.classes}
     weights = {f"{name}.{key}": value for name, layer in layers.items() for key, value in layer.state_dict().items()}
+    rows, columns, types = model.primary_grid
+    weights["classes.weight"] = model.classes.weights_for(rows * columns * types)
     for place, (weight, bias) in enumerate(first_convolutions(model)):
         weights |= {f"conv.{place}.weight": weight, f"conv.{place}.bias": bias}
     weights = {name: value.half() for name, value in weights.items()}

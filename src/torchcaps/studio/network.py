@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 import torchcaps
-from torchcaps import ops
 from torchcaps.data.augment.photometric import Standardize
 from torchcaps.eval.pictures import class_names, things_in_a_picture
 from torchcaps.eval.recipe_facts import recipe_facts
@@ -137,7 +136,7 @@ class Network:
     def votes(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Votes ``[B, I, J, D]`` and lower capsules ``[B, I, P]``."""
         lower = self.lower_capsules(images)
-        return ops.votes(lower, self.routed.classes.weight), lower
+        return self.routed.classes.votes(lower), lower
 
 
 def open_named(path: str) -> tuple[Run, bool]:

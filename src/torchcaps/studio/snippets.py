@@ -108,7 +108,7 @@ def _routing(network: Network, values: SnippetValues) -> list[str]:
     if network.routes_in_page:
         how = [
             "    lower = model.lower_capsules(image)  # [1, I, P]",
-            "    votes = ops.votes(lower, model.classes.weight)  # [1, I, J, D]",
+            "    votes = model.classes.votes(lower)  # [1, I, J, D]",
             "    capsules, trace = ops.dynamic_routing(",
             f"        votes, {values.iterations}, model.classes.bias, leaky={layer.options.leaky}, return_trace=True",
             "    )",

@@ -59,7 +59,7 @@ function body(model: Model, query: URLSearchParams): string[] {
         ];
       }
       return [
-        '    votes = ops.votes(model.lower_capsules(image), model.classes.weight)  # [1, I, J, D]',
+        '    votes = model.classes.votes(model.lower_capsules(image))  # [1, I, J, D]',
         '    capsules, trace = ops.dynamic_routing(',
         `        votes, ${query.get('iterations')}, model.classes.bias, leaky=${model.leaky ? 'True' : 'False'}, return_trace=True`,
         '    )',
