@@ -9,6 +9,7 @@ from torchcaps.train.studies.protocols import AWAY_FROM_EDGE
 __all__ = ["AFFINE"]
 
 COLUMNS = ("network", "paper")
+SAME = "model.padding=same"
 SHARED = "model.shared_weights=positions"
 ANYWHERE = 'data.augment=[{name = "place", size = 40, by_ink = true}]'
 
@@ -23,8 +24,9 @@ AFFINE = Study(
     cells=(
         _cell("capsnet", "affnist", "CapsNet, R = 3, reconstruction", "21"),
         _cell("stem", "affnist", "CapsNet with a stem of eight small convolutions", "–", *STEM),
-        _cell("same", "affnist", "CapsNet, convolutions keep the size of the picture", "–", "model.padding=same"),
+        _cell("same", "affnist", "CapsNet, convolutions keep the size of the picture", "–", SAME),
         _cell("shared", "affnist", "CapsNet, one transformation a type at all positions", "–", SHARED),
+        _cell("shared-same", "affnist", "CapsNet, one transformation a type, size kept", "–", SHARED, SAME),
         _cell("twin", "affnist-baseline", "CNN with as many parameters, pooling", "34"),
         _cell("capsnet-anywhere", "affnist", "CapsNet, trained on digits up to the edge", "–", ANYWHERE),
         _cell("twin-anywhere", "affnist-baseline", "CNN, trained on digits up to the edge", "–", ANYWHERE),
