@@ -163,4 +163,4 @@ def test_seven_networks_on_cifar10_as_in_the_paper():
     single, together = more.choose(["cifar10*"])
     assert more.members(together) == [(single, seed) for seed in range(7)]
     assert more.recipe(together, 0) == more.recipe(single, 0)
-    assert together.words["paper"] == "10.6"
+    assert together.words["published"] == "10.6"

@@ -81,7 +81,7 @@ def check_members(members: Sequence[Model], names: Sequence[str] = ()) -> None:
         if _fits(member) != _fits(members[0]):
             first, other = names[0] if names else "member 0", names[place] if names else f"member {place}"
             raise TorchcapsError(
-                f"the networks of an ensemble must take the same pictures and tell the same classes apart, but {first} "
+                f"networks that are measured together must take the same pictures and tell the same classes apart, but {first} "
                 f"has {_fits(members[0])} and {other} has {_fits(member)}; leave one of them out"
             )
 
@@ -141,7 +141,7 @@ def _check_each_once(runs: Sequence[Run]) -> None:
     for run in runs:
         place = Path(run.model_folder).resolve()
         if place in seen:
-            raise TorchcapsError(f"{run.title} is given twice; a network counts once in an ensemble")
+            raise TorchcapsError(f"{run.title} is given twice; name each network once")
         seen.add(place)
 
 
