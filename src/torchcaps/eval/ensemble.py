@@ -81,8 +81,8 @@ def check_members(members: Sequence[Model], names: Sequence[str] = ()) -> None:
         if _fits(member) != _fits(members[0]):
             first, other = names[0] if names else "member 0", names[place] if names else f"member {place}"
             raise TorchcapsError(
-                f"networks that are measured together must take the same pictures and tell the same classes apart, but {first} "
-                f"has {_fits(members[0])} and {other} has {_fits(member)}; leave one of them out"
+                "networks that are measured together must take the same pictures and tell the same classes apart, but "
+                f"{first} has {_fits(members[0])} and {other} has {_fits(member)}; leave one of them out"
             )
 
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torchcaps.models.base import Model, check_image_shape
 from torchcaps.models.output import ClassifierOutput
 from torchcaps.models.registry import register_model
+from torchcaps.nn import PictureConv2d
 
 __all__ = ["BaselineCNN", "MultiBaselineCNN", "SmallCNN"]
 
@@ -52,7 +53,7 @@ class BaselineCNN(_Classifier):
         self.settings = {"image_shape": image_shape, "num_classes": num_classes, "dropout": dropout}
         C, H, W = self.image_shape
         self.features = nn.Sequential(
-            nn.Conv2d(C, 256, 5, padding="same"),
+            PictureConv2d(C, 256, 5, padding="same"),
             nn.ReLU(),
             nn.Conv2d(256, 256, 5, padding="same"),
             nn.ReLU(),
@@ -82,7 +83,7 @@ class MultiBaselineCNN(_Classifier):
         self.settings = {"image_shape": image_shape, "num_classes": num_classes}
         C, H, W = self.image_shape
         self.features = nn.Sequential(
-            nn.Conv2d(C, 512, 9, padding="same"),
+            PictureConv2d(C, 512, 9, padding="same"),
             nn.ReLU(),
             nn.MaxPool2d(2),
             nn.Conv2d(512, 256, 5, padding="same"),
@@ -126,7 +127,7 @@ class SmallCNN(_Classifier):
         before = self.image_shape[0]
         for after in (channels, 2 * channels, 4 * channels):
             for width in (before, after):
-                blocks += [nn.Conv2d(width, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
+                blocks += [PictureConv2d(width, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
             blocks.append(nn.MaxPool2d(2))
             before = after
         self.features = nn.Sequential(*blocks)

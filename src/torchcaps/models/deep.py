@@ -11,7 +11,7 @@ from torchcaps.models.base import check_image_shape
 from torchcaps.models.capsule_model import CapsuleModel, make_decoder
 from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.registry import register_model
-from torchcaps.nn import CapsuleLinear, ConvCapsules, PrimaryCapsules, ResidualCapsules, Routing
+from torchcaps.nn import CapsuleLinear, ConvCapsules, PictureConv2d, PrimaryCapsules, ResidualCapsules, Routing
 from torchcaps.nn.routing import routing_config
 from torchcaps.nn.routing.calling import hidden_routing
 from torchcaps.ops import RoutingOutput, capsule_lengths
@@ -66,7 +66,7 @@ class DeepCapsNet(CapsuleModel):
             raise ValueError(f"a deep network needs at least one stage and depth ≥ 0, got {types} and {depth}")
         how: dict[str, Any] = dict(padding="same", routing=hidden_routing(routing), iterations=iterations)
         C, H, W = self.image_shape
-        self.conv = nn.Sequential(nn.Conv2d(C, channels, 5, padding=2), nn.BatchNorm2d(channels), nn.ReLU())
+        self.conv = nn.Sequential(PictureConv2d(C, channels, 5, padding=2), nn.BatchNorm2d(channels), nn.ReLU())
         self.primary = PrimaryCapsules(channels, types[0], dim, kernel_size=3, stride=2, padding="same")
         self.grid = self.primary.grid_shape(H, W)
         stages: list[nn.Module] = []

@@ -14,7 +14,7 @@ from torchcaps.models.base import check_image_shape
 from torchcaps.models.capsule_model import CapsuleModel, make_decoder
 from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.registry import register_model
-from torchcaps.nn import CapsuleLinear, Routing
+from torchcaps.nn import CapsuleLinear, PictureConv2d, Routing, WholeMapConv2d
 from torchcaps.nn.routing import routing_config
 from torchcaps.nn.start_values import truncated_normal_
 
@@ -70,13 +70,13 @@ class EfficientCapsNet(CapsuleModel):
         before, H, W = self.image_shape
         layers: list[nn.Module] = []
         for channels, kernel, stride in zip(self.CHANNELS, self.KERNELS, self.STRIDES, strict=True):
-            layers += [nn.Conv2d(before, channels, kernel, stride), nn.ReLU(), nn.BatchNorm2d(channels)]
+            layers += [PictureConv2d(before, channels, kernel, stride), nn.ReLU(), nn.BatchNorm2d(channels)]
             before, H, W = channels, (H - kernel) // stride + 1, (W - kernel) // stride + 1
         if min(H, W) < 1:
             raise ValueError(f"pictures of {image_shape[1]}×{image_shape[2]} are too small; use at least 11×11")
         self.features = nn.Sequential(*layers)
         # Each channel is summed up over all positions by weights of its own: what is left is one number a channel.
-        self.depthwise = nn.Conv2d(width, width, (H, W), groups=width)
+        self.depthwise = WholeMapConv2d(width, (H, W))
         self.classes = CapsuleLinear(
             width // primary_dim, num_classes, primary_dim, capsule_dim, routing, iterations, bias=False
         )

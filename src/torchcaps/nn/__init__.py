@@ -1,7 +1,7 @@
 """Layers with parameters."""
 
 from torchcaps.nn.conv_capsules import ConvCapsules
-from torchcaps.nn.convolution import PictureConv2d
+from torchcaps.nn.convolution import PictureConv2d, WholeMapConv2d
 from torchcaps.nn.decoder import ConvReconstructionDecoder, ReconstructionDecoder
 from torchcaps.nn.deep import CapsuleStack, ResidualCapsules
 from torchcaps.nn.linear import CapsuleLinear, Routing
@@ -63,6 +63,7 @@ __all__ = [
     "SelfRouting",
     "SpreadLoss",
     "VBRouting",
+    "WholeMapConv2d",
     "create_routing",
     "list_routings",
     "longest_class",

@@ -1,4 +1,4 @@
-"""A convolution for pictures, whose one or three channels leave a GPU's usual algorithms idle."""
+"""Convolutions that leave a GPU's usual algorithms idle: few input channels, or a kernel as large as the map."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from torch.nn import functional as F
 
 from torchcaps.ops.precision import autocast_dtype
 
-__all__ = ["PictureConv2d"]
+__all__ = ["PictureConv2d", "WholeMapConv2d"]
 
 
 class PictureConv2d(nn.Conv2d):
-    """``nn.Conv2d`` of stride 1 for few input channels; the same parameters, the same result.
+    """``nn.Conv2d`` for few input channels; the same parameters, the same result.
 
     On CUDA it is one matrix product of patches and kernels: a 9×9 kernel on one channel has 81 numbers, too few for
     the channel-wise tiles of convolution libraries. The result comes channels-last, as the next layer wants it.
@@ -21,30 +21,54 @@ class PictureConv2d(nn.Conv2d):
     MOST_CHANNELS = 3
 
     def forward(self, images: Tensor) -> Tensor:
-        if images.is_cuda and self.in_channels <= self.MOST_CHANNELS and self.stride == (1, 1):
+        if images.is_cuda and self.in_channels <= self.MOST_CHANNELS and self._is_plain:
             return self.as_product(images)
         return super().forward(images)
+
+    @property
+    def _is_plain(self) -> bool:
+        return self.groups == 1 and self.dilation == (1, 1) and self.padding_mode == "zeros"
 
     def as_product(self, images: Tensor) -> Tensor:
         """The convolution as a matrix product; K is padded to a multiple of 8, which matrix units ask for."""
         images, weight, bias = self._in_matrix_precision(images)
-        kernel_height, kernel_width = self.kernel_size
-        if self.padding == "same":
-            images = F.pad(images, _same_padding(kernel_width) + _same_padding(kernel_height))
-        windows = images.unfold(2, kernel_height, 1).unfold(3, kernel_width, 1)  # [B, C, H, W, kH, kW]
+        images = F.pad(images, self._borders())
+        (kernel_height, kernel_width), (down, right) = self.kernel_size, self.stride
+        windows = images.unfold(2, kernel_height, down).unfold(3, kernel_width, right)  # [B, C, H, W, kH, kW]
         B, _, H, W = windows.shape[:4]
         patches = windows.permute(0, 2, 3, 1, 4, 5).reshape(B * H * W, -1)
         unused = -patches.shape[1] % 8
         kernels = F.pad(weight.flatten(1), (0, unused))
-        maps = torch.addmm(bias, F.pad(patches, (0, unused)), kernels.T)
+        patches = F.pad(patches, (0, unused))
+        maps = patches @ kernels.T if bias is None else torch.addmm(bias, patches, kernels.T)
         return maps.view(B, H, W, self.out_channels).permute(0, 3, 1, 2)
 
-    def _in_matrix_precision(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _borders(self) -> tuple[int, int, int, int]:
+        """Zeros to the left, to the right, above and below."""
+        if isinstance(self.padding, str):
+            sides = [((k - 1) // 2, k // 2) if self.padding == "same" else (0, 0) for k in self.kernel_size]
+        else:
+            sides = [(zeros, zeros) for zeros in self.padding]
+        (above, below), (left, right) = sides
+        return left, right, above, below
+
+    def _in_matrix_precision(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """What autocast does for a product, done before the patches multiply the bytes."""
-        assert self.bias is not None
         dtype = autocast_dtype(images.device.type) or self.weight.dtype
-        return images.to(dtype), self.weight.to(dtype), self.bias.to(dtype)
+        return images.to(dtype), self.weight.to(dtype), None if self.bias is None else self.bias.to(dtype)
 
 
-def _same_padding(kernel: int) -> tuple[int, int]:
-    return (kernel - 1) // 2, kernel // 2
+class WholeMapConv2d(nn.Conv2d):
+    """A depthwise convolution whose kernel is as large as the map: one weighted sum over all positions a channel.
+
+    Shape:
+        ``[B, C, H, W]`` → ``[B, C, 1, 1]``.
+    """
+
+    def __init__(self, channels: int, size: tuple[int, int]) -> None:
+        super().__init__(channels, channels, size, groups=channels)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        assert self.bias is not None
+        sums = (maps * self.weight.squeeze(1)).sum(dim=(2, 3), dtype=torch.promote_types(maps.dtype, torch.float32))
+        return (sums + self.bias)[..., None, None]
