@@ -27,14 +27,12 @@ def figure(drawing: str, caption: str) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str, text_columns: int = 1) -> str:
     """A table of plain texts; the first columns are words, the others numbers and set to the right."""
-    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    kinds = ["" if place < text_columns else " class=number" for place in range(len(head))]
+    names = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for kind, name in zip(kinds, head, strict=True))
     lines = []
     for row in rows:
         first = f'<th scope="row">{escape(row[0])}</th>'
-        cells = "".join(
-            f"<td{'' if place < text_columns else ' class=number'}>{escape(cell)}</td>"
-            for place, cell in enumerate(row[1:], start=1)
-        )
+        cells = "".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], row[1:], strict=True))
         lines.append(f"<tr>{first}{cells}</tr>")
     body = "\n".join(lines)
     return (

@@ -23,21 +23,15 @@ AFFINE = Study(
     title="Robustness to affine maps at matched accuracy: error in % on affine copies of the test digits",
     cells=(
         _cell("capsnet", "affnist", "CapsNet, R = 3, reconstruction", "21"),
-        _cell("stem", "affnist", "CapsNet with a stem of eight small convolutions", "–", *STEM),
-        _cell("same", "affnist", "CapsNet, convolutions keep the size of the picture", "–", SAME),
-        _cell("shared", "affnist", "CapsNet, one transformation a type at all positions", "–", SHARED),
-        _cell("shared-same", "affnist", "CapsNet, one transformation a type, size kept", "–", SHARED, SAME),
-        _cell("twin", "affnist-baseline", "CNN with as many parameters, pooling", "34"),
-        _cell("capsnet-anywhere", "affnist", "CapsNet, trained on digits up to the edge", "–", ANYWHERE),
-        _cell("twin-anywhere", "affnist-baseline", "CNN, trained on digits up to the edge", "–", ANYWHERE),
-        _cell("baseline", "affnist", "CNN of the paper's MNIST baseline, no pooling", "–", "model.name=baseline-cnn"),
-        _cell(
-            "pooled",
-            "affnist",
-            "CNN of the paper's MultiMNIST baseline, pooling",
-            "–",
-            "model.name=baseline-cnn-multimnist",
-        ),
+        _cell("stem", "affnist", "CapsNet, stem", "–", *STEM),
+        _cell("same", "affnist", "CapsNet, padded", "–", SAME),
+        _cell("shared", "affnist", "CapsNet, shared", "–", SHARED),
+        _cell("shared-same", "affnist", "CapsNet, padded and shared", "–", SAME, SHARED),
+        _cell("twin", "affnist-baseline", "CNN, as many parameters", "34"),
+        _cell("capsnet-anywhere", "affnist", "CapsNet, up to the edge", "–", ANYWHERE),
+        _cell("twin-anywhere", "affnist-baseline", "CNN, up to the edge", "–", ANYWHERE),
+        _cell("baseline", "affnist", "CNN of the paper's MNIST", "–", "model.name=baseline-cnn"),
+        _cell("pooled", "affnist", "CNN of the paper's MultiMNIST", "–", "model.name=baseline-cnn-multimnist"),
     ),
     columns=COLUMNS,
     split="test",
@@ -49,10 +43,11 @@ AFFINE = Study(
     note=(
         "Trained on digits at random places of 40×40 and nothing else, until 99.2 % of 6,000 held-out digits, placed "
         "alike, are right for the first time. Tested once on the affnist-like set (32 affine copies of each test "
-        "digit), which follows the rules of affNIST but is not affNIST, where the paper measured 79 % "
-        "and 66 % right. Held out: error in % when training stopped. Away from the edge: a set made "
-        "alike, but for the ink keeping 4 pixels from the edge, as it does in training, where the whole picture of "
-        "28×28 is placed. Up to the edge: trained on digits at any place at which no ink is lost, as those of the "
-        "test are."
+        "digit), which follows the rules of affNIST but is not affNIST, where the paper measured 79 % and 66 % right. "
+        "Stem: eight small convolutions in place of the first. Padded: convolutions keep the size of the picture. "
+        "Shared: a type of primary capsules has the same transformations at all positions. The CNN with as many "
+        "parameters has batch normalisation and pooling. Up to the edge: trained on digits at any place at which no "
+        "ink is lost, as in the test; else the whole picture of 28×28 is placed, and ink keeps 4 pixels from the edge. "
+        "Held out: error in % when training stopped. Away from the edge: on copies whose ink keeps 4 pixels from it."
     ),
 )
