@@ -38,7 +38,7 @@ SWEEPS = {
     "rotation": Sweep("rotate", tuple(range(-90, 91, 10)), "degrees, clockwise"),
     "scale": Sweep("scale", (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5), "factor", neutral=1.0),
     "shear": Sweep("shear", tuple(range(-40, 41, 10)), "degrees of slant, to the right"),
-    "shift": Sweep("shift-x", tuple(step / 20 for step in range(-5, 6)), "share of the width, to the right"),
+    "shift": Sweep("shift-x", tuple(step / 20 for step in range(-5, 6)), "widths, to the right"),
 }
 
 
