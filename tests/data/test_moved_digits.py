@@ -62,3 +62,17 @@ def test_the_middle_of_every_slider_leaves_the_picture(kind):
     images = sample_digits("test").images[:3]
     amounts = torch.full((3,), 1.0 if kind == "scale" else 0.0)
     assert torch.equal(move(images, kind, amounts), images)
+
+
+@pytest.mark.parametrize(
+    ("kind", "amounts", "words"),
+    [
+        ("turn", [1.0, 1.0], "there is no move 'turn'; choose from rotate"),
+        ("rotate", [1.0], r"an amount for each, got \[2, 1, 28, 28\] and \[1\]"),
+        ("rotate", [1.0, float("nan")], "amounts must be finite"),
+        ("scale", [1.0, 0.0], "above 0 for a scale"),
+    ],
+)
+def test_moves_that_cannot_be(kind, amounts, words):
+    with pytest.raises(DataError, match=words):
+        move(sample_digits("test").images[:2], kind, torch.tensor(amounts))

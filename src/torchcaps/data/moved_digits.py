@@ -35,6 +35,14 @@ def move(images: Tensor, kind: Move, amounts: Tensor, size: int | None = None) -
     >>> move(image, "rotate", torch.tensor([90.0]))[0, 0].tolist()
     [[0, 0, 0], [0, 0, 0], [0, 9, 0]]
     """
+    if kind not in MOVES:
+        raise DataError(f"there is no move {kind!r}; choose from {', '.join(MOVES)}")
+    if images.ndim != 4 or amounts.shape != images.shape[:1]:
+        raise DataError(
+            f"pictures must be [B, C, H, W] with an amount for each, got {list(images.shape)} and {list(amounts.shape)}"
+        )
+    if not amounts.isfinite().all() or (kind == "scale" and not (amounts > 0).all()):
+        raise DataError("amounts must be finite, and above 0 for a scale")
     amounts = amounts.to(images.device, torch.float64)
     B, (H, W) = len(images), images.shape[-2:]
     rows, columns = (H, W) if size is None else (size, size)
@@ -79,7 +87,7 @@ class MovedDigits:
         return len(self._split)
 
     def moved(self, images: Tensor) -> Tensor:
-        """uint8 ``[B, C, H, W]`` to ``[B, C, size, size]``."""
+        """``[B, C, H, W]`` to ``[B, C, size, size]``, uint8 or float."""
         return move(images, self.kind, torch.full((len(images),), float(self.amount)), self.size)
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
