@@ -118,6 +118,8 @@ def test_weights_shared_by_positions_hear_the_same_digit_everywhere():
     images[0, 0, 16:20, 16:20] = images[1, 0, 20:24, 18:22] = torch.rand(4, 4)  # moved by a multiple of the stride
     lengths = model(images).lengths
     torch.testing.assert_close(lengths[0], lengths[1])
+    for value, shape in ((1, (10, 16, 8)), (True, (10, 16, 8)), (0, (576, 10, 16, 8))):  # numbers are taken as truth
+        assert torchcaps.create_model("capsnet", **{**settings, "shared_weights": value}).classes.weight.shape == shape
     own = torchcaps.create_model("capsnet", **{**settings, "shared_weights": False}).eval()
     moved = own(images).lengths
     assert not torch.allclose(moved[0], moved[1])

@@ -149,8 +149,9 @@ class CapsNet(CapsuleModel):
             )
         rows, columns = self.primary.grid_shape(H - shrink, W - shrink)
         self.primary_grid = (rows, columns, primary_types)  # the order of the lower capsules
+        by_position = shared_weights == "positions"
         self.classes = CapsuleLinear(
-            None if shared_weights is True else rows * columns * primary_types,
+            None if shared_weights and not by_position else rows * columns * primary_types,
             num_classes,
             primary_dim,
             capsule_dim,
@@ -159,7 +160,7 @@ class CapsNet(CapsuleModel):
             self.preset.capsule_bias if capsule_bias is None else capsule_bias,
             leaky,
             routing_gradient or self.preset.routing_gradient,
-            in_types=primary_types if shared_weights == "positions" else None,
+            in_types=primary_types if by_position else None,
         )
         self.decoder = make_decoder(decoder, num_classes, capsule_dim, self.image_shape, decoder_hidden)
         self._start_like_the_preset()
