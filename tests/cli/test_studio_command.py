@@ -67,6 +67,13 @@ def test_shipped_weights_come_first(home, served):
     assert served[0]["models"] == [("capsnet-mnist", "capsnet"), ("capsnet-multimnist", "capsnet")]
 
 
+def test_without_the_shipped_cnn_the_studio_opens_all_the_same(home, served, tmp_path_factory, monkeypatch):
+    run = str(shared_run(tmp_path_factory.getbasetemp(), "small"))
+    monkeypatch.setattr("torchcaps.models.list_pretrained", lambda pattern="*": [])
+    assert main(["studio", run]) == 0
+    assert [kind for _, kind in served[0]["models"]] == ["capsnet"]
+
+
 def test_another_address_is_warned_about(home, served, capsys, tmp_path_factory):
     run = str(shared_run(tmp_path_factory.getbasetemp(), "small"))
     assert main(["studio", run, "--no-compare", "--host", "0.0.0.0"]) == 0

@@ -121,7 +121,7 @@ def _catalogue(models: list[str], data: str | None, compare: bool) -> Catalogue:
     catalogue = Catalogue(models or sorted(list_pretrained("caps*"), key=lambda name: name != FIRST), data)
     facts = catalogue.facts()
     suits = facts[0].image_shape == [1, 28, 28] and facts[0].digits
-    if compare and suits and all(model.kind != "cnn" for model in facts):
+    if compare and suits and COMPARED in list_pretrained() and all(model.kind != "cnn" for model in facts):
         catalogue.add(COMPARED)
     for remark in catalogue.remarks:
         warn(remark)
