@@ -65,6 +65,8 @@ def robustness(
     prepared = common_examples(runs, networks, data, "test", data_dir, count)
     for remark in prepared[0].remarks:
         warn(remark)
+    asked = min(count, len(prepared[0]))
+    say(f"{prepared[0].name}, test: {asked:,} of {len(prepared[0]):,} examples")
     found: Errors = {}
     for name in dict.fromkeys(moves or SWEEPS):
         found[name] = {
