@@ -75,9 +75,7 @@ def test_pictures_are_placed_before_and_standardised_after_they_are_moved():
     sweep_errors(model, examples(augment=build([{"name": "place", "size": 40}])), SWEEPS["shift"], most=5)
     assert model.seen[0].shape == (5, 1, 40, 40)
     ink = [float(seen.sum()) for seen in model.seen]
-    torch.testing.assert_close(
-        torch.tensor(ink), torch.full((11,), ink[5])
-    )  # whole pixels, and room
+    torch.testing.assert_close(torch.tensor(ink), torch.full((11,), ink[5]))  # whole pixels, and room
     model = Recorder()
     sweep_errors(model, examples(augment=build([{"name": "standardize"}])), SWEEPS["scale"], most=5)
     assert model.seen[0].mean().abs() < 1e-4  # a picture half as large has its own mean
