@@ -10,16 +10,16 @@ from torchcaps.eval.figures.style import new_figure, styled
 
 __all__ = ["sweep_figure", "sweeps_figure"]
 
-FEW = 6  # names that fit into the drawing itself
+FEW = 4  # names that fit into the drawing itself
 
 Curves = Mapping[str, Sequence[tuple[float, float, float, float]]]  # place, value, and the band around it
 
 
 @styled
 def sweep_figure(curves: Curves, across: str, upwards: str) -> Any:
-    """Lines through (place, value), each with a band from low to high."""
-    many = len(curves) > FEW
-    figure, axes = new_figure(8.4 if many else 6.4, 4.4 if many else 3.6)
+    """Lines through (place, value), each with a band from low to high; a curve without points only keeps its look."""
+    many = sum(map(bool, curves.values())) > FEW
+    figure, axes = new_figure(8.8 if many else 6.4, 4.4 if many else 3.6)
     _draw(axes, curves, across, upwards)
     if many:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=3)
@@ -43,6 +43,8 @@ def sweeps_figure(panels: Mapping[str, Curves], upwards: str) -> Any:
 
 def _draw(axes: Any, curves: Curves, across: str, upwards: str) -> None:
     for place, (name, points) in enumerate(curves.items()):
+        if not points:
+            continue
         xs, values, low, high = zip(*points, strict=True)
         colour = LINES[place % len(LINES)]
         axes.fill_between(xs, low, high, color=colour, alpha=0.2, linewidth=0)

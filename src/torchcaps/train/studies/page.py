@@ -91,7 +91,7 @@ def _draw(study: Study, root: Path, results: Mapping[str, Sequence[StudyResult]]
     for name in study.sweeps:
         curves = sweep_points(study, name, root)
         if curves:
-            drawings[name] = sweep_figure(banded(curves), SWEEPS[name].across, UPWARDS)
+            drawings[name] = sweep_figure(banded(study, curves), SWEEPS[name].across, UPWARDS)
     if tracks:
         drawings["parents"] = parents_figure(tracks, upper)
     return drawings

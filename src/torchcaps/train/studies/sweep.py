@@ -34,9 +34,13 @@ def sweep_points(study: Study, sweep: str, root: Path) -> dict[str, Points]:
     return curves
 
 
-def banded(curves: dict[str, Points]) -> dict[str, list[tuple[float, float, float, float]]]:
-    """The same with mean ± s.d., for a figure."""
-    return {cell: [(x, mean, mean - s, mean + s) for x, mean, s in points] for cell, points in curves.items()}
+def banded(study: Study, curves: dict[str, Points]) -> dict[str, list[tuple[float, float, float, float]]]:
+    """The same with mean ± s.d., for a figure: by the name of the network, and every cell, so that a cell looks the same
+    in all figures of its study, whichever others are drawn beside it."""
+    return {
+        cell.words.get("network", cell.name): [(x, mean, mean - s, mean + s) for x, mean, s in curves.get(cell.name, ())]
+        for cell in study.cells
+    }
 
 
 def write_sweeps(study: Study, root: Path, folder: Path) -> list[Path]:
@@ -45,11 +49,11 @@ def write_sweeps(study: Study, root: Path, folder: Path) -> list[Path]:
     for name in study.sweeps:
         curves = sweep_points(study, name, root)
         if curves:
-            files += _write(name, curves, folder)
+            files += _write(study, name, curves, folder)
     return files
 
 
-def _write(name: str, curves: dict[str, Points], folder: Path) -> list[Path]:
+def _write(study: Study, name: str, curves: dict[str, Points], folder: Path) -> list[Path]:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("cell", SWEEPS[name].across.partition(",")[0], "error_percent_mean", "error_percent_deviation"))
@@ -57,7 +61,7 @@ def _write(name: str, curves: dict[str, Points], folder: Path) -> list[Path]:
         writer.writerows((cell, f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points)
     files = [write_file(folder / f"{name}.csv", text.getvalue())]
     if importlib.util.find_spec("matplotlib") is not None:
-        figure = sweep_figure(banded(curves), SWEEPS[name].across, UPWARDS)
+        figure = sweep_figure(banded(study, curves), SWEEPS[name].across, UPWARDS)
         files.append(write_file(folder / f"{name}.png", to_png(figure)))
     return files
 
