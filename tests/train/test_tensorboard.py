@@ -9,7 +9,7 @@ import torch
 
 import torchcaps
 from torchcaps.errors import TorchcapsError
-from torchcaps.train.tensorboard import TWEAKS, dimension_grid
+from torchcaps.train.tensorboard import TWEAKS, TensorBoardLog, dimension_grid
 from training_runs import losses, train_tiny
 
 
@@ -39,6 +39,17 @@ def test_pairs_are_shown_too(tmp_path):
     )
     tags = EventAccumulator(str(pairs / "tensorboard")).Reload().Tags()
     assert "pictures/reconstruction" in tags["images"]
+
+
+@pytest.mark.parametrize("name", torchcaps.list_models())
+def test_every_network_has_a_graph(name, tmp_path, recwarn):
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    from torch.utils.tensorboard import SummaryWriter
+
+    model = torchcaps.create_model(name)
+    with SummaryWriter(str(tmp_path)) as writer:
+        TensorBoardLog(writer).show_graph(model, torch.rand(1, *model.image_shape))
+    assert not [warning for warning in recwarn if "shows no graph" in str(warning.message)]
 
 
 def test_a_row_of_the_dimension_grid_moves_one_dimension():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -88,7 +90,7 @@ def coordinate_offsets(rows: int, columns: int, dim: int, pose: str, like: Tenso
         tensor([[0.0000, 0.5000, 0.0000, 0.2500],
                 [0.0000, 0.5000, 0.0000, 0.7500]])
     """
-    m = round(dim**0.5)
+    m = math.isqrt(dim)
     for_row, for_column = (0, 1) if pose == "vector" else (m - 1, 2 * m - 1)
     if for_column >= dim:
         raise ValueError(f"coordinate addition needs capsules of at least 2 dimensions (4 for a matrix), got {dim}")

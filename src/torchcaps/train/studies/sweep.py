@@ -35,10 +35,14 @@ def sweep_points(study: Study, sweep: str, root: Path) -> dict[str, Points]:
 
 
 def banded(study: Study, curves: dict[str, Points]) -> dict[str, list[tuple[float, float, float, float]]]:
-    """The same with mean ± s.d., for a figure: by the name of the network, and every cell, so that a cell looks the same
-    in all figures of its study, whichever others are drawn beside it."""
+    """The same with mean ± s.d., for a figure, by the name of the network.
+
+    Every cell is there, with points or without, so that it looks the same in all figures of its study.
+    """
     return {
-        cell.words.get("network", cell.name): [(x, mean, mean - s, mean + s) for x, mean, s in curves.get(cell.name, ())]
+        cell.words.get("network", cell.name): [
+            (x, mean, mean - s, mean + s) for x, mean, s in curves.get(cell.name, ())
+        ]
         for cell in study.cells
     }
 
