@@ -36,7 +36,9 @@ def no_data(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_data")
-def test_list_shows_every_set_and_what_is_here(capsys):
+@pytest.mark.parametrize("width", ["80", "200"])
+def test_list_shows_every_set_and_what_is_here(width, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", width)
     assert main(["data", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     shown = {line.split()[0]: line.split()[-1] for line in lines if line.strip()}
@@ -106,7 +108,9 @@ def test_verify_and_fetch_on_real_files(capsys):
     assert output.count("checksum right") == 4
     assert "60,000 + 10,000 pictures, as expected" in output
     assert main(["data", "fetch", "mnist", "--data-dir", root]) == 0
-    assert capsys.readouterr().out.count("verified") == 4
+    output = capsys.readouterr().out
+    assert output.count("verified") == 4
+    assert "licence: " in output
 
 
 @pytest.mark.usefixtures("no_data")

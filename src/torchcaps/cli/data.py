@@ -50,7 +50,8 @@ def list_command(data_dir: DataDir = None) -> None:
 
     from torchcaps.data.registry import list_sources, locate
 
-    table = Table("name", "what", "shape", "classes", "train", "test", "licence", "here", box=None, pad_edge=False)
+    table = Table("name", "what", "shape", "classes", "train", "test", "here", box=None, pad_edge=False)
+    table.columns[0].no_wrap = True  # it is what one types
     for info in list_sources():
         here = "embedded" if not info.file_sets else "yes" if locate(info, data_dir) else "-"
         table.add_row(
@@ -60,7 +61,6 @@ def list_command(data_dir: DataDir = None) -> None:
             str(info.num_classes),
             f"{info.train_count:,}",
             f"{info.test_count:,}",
-            info.licence,
             here,
         )
     console = Console()
@@ -87,6 +87,7 @@ def fetch_command(name: KnownName, data_dir: DataDir = None) -> None:
         typer.echo(f"{path}  {len(verified.contents[file.name]):,} bytes, {checked}")
     for remark in verified.remarks:
         typer.echo(f"note: {remark}")
+    typer.echo(f"licence: {info.licence}")
 
 
 @data_app.command("info", epilog="Example: torchcaps data info folder:my/pictures --size 32")
