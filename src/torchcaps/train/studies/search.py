@@ -25,6 +25,8 @@ HALF = (
 SHIFT_AND_ELASTIC = f"data.augment=[{SHIFT}, {ELASTIC}]"
 
 DEEP_STEM = ("model.capsule_dropout=0.0", *STEM)
+# Ten convolutions leave 3×3 positions, each of which sees 23 of 28 pixels.
+DEEPER_STEM = (*DEEP_STEM, "model.stem=[64, 64, 64, 64, 128, 128, 128, 128, 192, 192]")
 
 FAST, RATE = "rate-4e-3", "optimizer.lr=4e-3"
 DECODER_TENTH = "model.reconstruction_scale=0.00005"
@@ -125,6 +127,9 @@ SEARCHES = {
         (f"{FAST}-half-decoder-tenth", (RATE, DECODER_TENTH, "model.capsule_dropout=0.0", HALF)),
         ("deep-stem-shift", (*DEEP_STEM, f"data.augment=[{SHIFT}]")),
         ("deep-stem-elastic", (*DEEP_STEM, SHIFT_AND_ELASTIC)),
+        ("deep-stem-elastic-dropout-0.1", (*DEEP_STEM, SHIFT_AND_ELASTIC, "model.stem_dropout=0.1")),
+        ("deep-stem-elastic-shared", (*DEEP_STEM, SHIFT_AND_ELASTIC, "model.shared_weights=positions")),
+        ("deeper-stem-elastic", (*DEEPER_STEM, SHIFT_AND_ELASTIC)),
         ("deep-stem-half", (*DEEP_STEM, HALF)),
         ("deep-stem-gentle", (*DEEP_STEM, GENTLE)),
         ("deep-stem-strong", (*DEEP_STEM, STRONG)),
