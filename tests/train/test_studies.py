@@ -17,6 +17,7 @@ from torchcaps.data import MultiMNIST
 from torchcaps.data.sample import sample_source
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import SWEEPS, Sweep, evaluate, evaluate_pairs, spread_pairs
+from torchcaps.eval.figures import BesidePublished, published_figure
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.engine import Engine
 from torchcaps.train.guard import NonFiniteError
@@ -35,6 +36,7 @@ from torchcaps.train.studies import (
 )
 from torchcaps.train.studies.definition import scaled
 from torchcaps.train.studies.measure import Measurement
+from torchcaps.train.studies.published import published_lines, write_published
 from torchcaps.train.studies.search import SEARCHES
 from torchcaps.train.studies.sweep import sweep_points, write_sweeps
 from torchcaps.train.tables import differing_keys
@@ -314,6 +316,29 @@ def test_affine_robustness_measures_copies_and_sweeps(tmp_path, monkeypatch):
         run_study(study, replace(chosen, changes=(*chosen.changes, "log.validate_every=1")), silent)
     row = study_table(study, tmp_path).rows[0]
     assert row[study_table(study, tmp_path).head.index("held out")] != "–"
+
+
+def test_seeds_stand_beside_what_was_published(tmp_path):
+    study = get_study("table1")
+    assert write_published(study, tmp_path) == []  # nothing has been run
+    for cell, counts in {"mnist-best": (25, 75), "mnist-open": (25,), "multimnist-r1": (625,)}.items():
+        for seed, errors in enumerate(counts):
+            write_result(tmp_path, cell, seed, errors)
+    panels = published_lines(study, tmp_path)
+    assert panels == {
+        "MNIST": [
+            BesidePublished("CapsNet, R = 3, reconstruction", [0.25, 0.75], 0.25, 0.005),
+            BesidePublished("CapsNet with a stem, R = 3, reconstruction", [0.25]),
+        ],
+        "MultiMNIST": [BesidePublished("CapsNet, R = 1, reconstruction", [6.25], 7.5)],
+    }
+    digits, pairs = published_figure(panels).axes
+    assert [label.get_text() for label in digits.get_yticklabels()] == [line.name for line in panels["MNIST"]]
+    drawn = {tuple(line.get_xdata()) for line in digits.lines} | {tuple(line.get_xdata()) for line in pairs.lines}
+    assert {(0.25, 0.75), (0.5, 0.5), (0.25,), (6.25,), (7.5,)} <= drawn
+    (picture,) = write_published(study, tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert write_published(get_study("affine"), tmp_path) == []  # measured on another set than the paper's
 
 
 def test_unknown_studies_and_cells():

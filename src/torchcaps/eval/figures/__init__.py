@@ -7,7 +7,7 @@ from torchcaps.eval.figures.charts import (
     entropy_figure,
     intervals_figure,
 )
-from torchcaps.eval.figures.comparison import parents_figure, speed_figure
+from torchcaps.eval.figures.comparison import BesidePublished, parents_figure, published_figure, speed_figure
 from torchcaps.eval.figures.grids import (
     difference_colours,
     dimension_figure,
@@ -19,6 +19,7 @@ from torchcaps.eval.figures.style import to_png, to_svg
 from torchcaps.eval.figures.sweeps import sweep_figure, sweeps_figure
 
 __all__ = [
+    "BesidePublished",
     "calibration_figure",
     "confusion_figure",
     "curves_figure",
@@ -29,6 +30,7 @@ __all__ = [
     "pairs_figure",
     "parents_figure",
     "picture_grid",
+    "published_figure",
     "reconstruction_figure",
     "speed_figure",
     "sweep_figure",

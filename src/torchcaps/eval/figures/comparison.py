@@ -1,16 +1,60 @@
-"""Networks side by side: error against speed, and how many parents a child serves."""
+"""Networks side by side: error beside what was published, error against speed, how many parents a child serves."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from torchcaps.eval.figures.style import BLUE, MUTED, new_figure, styled
+from torchcaps.eval.figures.style import BLUE, MUTED, VERMILION, new_figure, styled
 
-__all__ = ["parents_figure", "speed_figure"]
+__all__ = ["BesidePublished", "parents_figure", "published_figure", "speed_figure"]
 
+DOT: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 5, "linestyle": "", "alpha": 0.6}
+DIAMOND: dict[str, Any] = {
+    "color": VERMILION,
+    "marker": "D",
+    "markersize": 5,
+    "markerfacecolor": "white",
+    "linestyle": "",
+}
 ROOM = 1.3  # beyond the slowest and the fastest
+
+
+@dataclass(frozen=True)
+class BesidePublished:
+    """A line of :func:`published_figure`: errors in % of our seeds, and the published mean and deviation, if any."""
+
+    name: str
+    errors: Sequence[float]
+    published: float | None = None
+    deviation: float | None = None
+
+
+@styled
+def published_figure(panels: Mapping[str, Sequence[BesidePublished]]) -> Any:
+    """A panel for each data set: every seed as a dot, their mean as a bar, the published error as a diamond above."""
+    tallest = max(map(len, panels.values()))
+    figure, axes = new_figure(4.9 * len(panels), 1.0 + 0.32 * tallest, len(panels))
+    for panel, (title, lines) in zip(axes if len(panels) > 1 else [axes], panels.items(), strict=True):
+        for place, line in enumerate(lines):
+            if line.published is not None:
+                panel.errorbar([line.published], [place - 0.18], xerr=[line.deviation or 0.0], **DIAMOND)
+            mean = sum(line.errors) / len(line.errors)
+            panel.plot([mean, mean], [place - 0.05, place + 0.37], color=BLUE, linewidth=2)
+            panel.plot(line.errors, [place + 0.16] * len(line.errors), **DOT)
+        panel.set_yticks(range(len(lines)), [line.name for line in lines])
+        panel.set_ylim(len(lines) - 0.5, -0.5)
+        panel.set_xlim(left=0)
+        panel.set_title(title)
+        panel.set_xlabel("test error in %")
+        panel.grid(axis="x")
+        panel.tick_params(axis="y", length=0)
+    keys = [figure.axes[0].plot([], [], **DOT)[0], figure.axes[0].errorbar([], [], **DIAMOND)]
+    names = ["a seed of ours; the bar is their mean", "published, ± its deviation where there is one"]
+    figure.legend(keys, names, loc="outside upper center", ncols=2)
+    return figure
 
 
 @styled

@@ -9,6 +9,7 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.train.run_folder import ENVIRONMENT, METRICS, RECIPE
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.page import write_page
+from torchcaps.train.studies.published import write_published
 from torchcaps.train.studies.results import RESULT
 from torchcaps.train.studies.sweep import write_sweeps
 from torchcaps.train.studies.table import study_table
@@ -19,9 +20,10 @@ RECORD_FILES = (RECIPE, ENVIRONMENT, METRICS, RESULT)
 
 
 def write_study(study: Study, root: Path) -> list[Path]:
-    """The table of the runs below a folder, and the curves and page where the study has them, written beside."""
+    """The table of the runs below a folder, and the figures and page where the study has them, written beside."""
     files = study_table(study, root).write(root)
     files += write_sweeps(study, root, root)
+    files += write_published(study, root)
     return [*files, *(write_page(study, root, root) if study.page else ())]
 
 

@@ -76,6 +76,7 @@ class Study:
         extras: what else is measured and shown, by name.
         sweeps: series of extras that make curves, names of :data:`torchcaps.eval.SWEEPS`.
         facts: numbers that follow from the records, by a name of :data:`torchcaps.train.studies.facts.FACTS`.
+        published: the column that holds what others report, where a figure is to show it beside ours.
         page: whether to draw the figures of a comparison and put them on a page with the table.
         changes: laid over every cell's recipe, before its own.
         base: the cell that others are compared with, if any.
@@ -93,6 +94,7 @@ class Study:
     extras: tuple[str, ...] = ()
     sweeps: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
+    published: str | None = None
     page: bool = False
     changes: tuple[str, ...] = ()
     base: str | None = None

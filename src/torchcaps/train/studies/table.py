@@ -63,7 +63,7 @@ def _warning(results: Sequence[StudyResult]) -> str:
     samples = sorted({result.data for result in results if result.data.endswith("-sample")})
     if not samples:
         return ""
-    return f" **These runs used {', '.join(samples)}, a small sample: no figure here stands beside a published one.**"
+    return f" These runs used {', '.join(samples)}, a small sample: no figure here stands beside a published one."
 
 
 def _range(values: Sequence[float]) -> str:
