@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -72,3 +74,10 @@ def affine_percent(cell, extra=None):
         [result.extra(extra) for result in results if extra in result.extras] if extra else [r.error for r in results]
     )
     return f"{summarize_seeds([share.percent for share in shares]).mean:.1f}"
+
+
+def test_the_speed_of_matrix_capsules_is_that_of_its_log():
+    log = (ROOT / "records/more/mnist-matrix-capsules/seed0/metrics.jsonl").read_text().splitlines()
+    steps = [record for record in map(json.loads, log) if record["kind"] == "train"]
+    median = statistics.median(record["images_per_second"] for record in steps[len(steps) // 5 :])
+    assert f"**{round(median, -2):,.0f}**, beside two" in (ROOT / "README.md").read_text()

@@ -62,7 +62,7 @@ class StreamedStore:
         batch_size: int,
         budget_bytes: int,
     ) -> None:
-        self._split, self._length, self._device = split, length, device
+        self._split, self._length = split, length
         self._chunk = min(budget_bytes // (2 * bytes_per_example(split)), length)
         if self._chunk < batch_size:
             needed = 2 * batch_size * bytes_per_example(split)
