@@ -3,6 +3,7 @@ import { Encoder } from '../src/maths/encoder';
 import { route } from '../src/maths/routing';
 import { centred } from '../src/picture/centre';
 import { packStrokes, paint, paintPacked, SIDE, unpackStrokes } from '../src/picture/drawing';
+import { shortened } from '../src/picture/names';
 import { added, placed, toBytes, transformed, transformValues } from '../src/picture/picture';
 import { TRANSFORMS } from '../src/state/fields';
 import { expectClose, golden, goldenNames, numbers } from './golden';
@@ -65,4 +66,9 @@ describe.each(goldenNames('encoder-'))('%s', (name) => {
     expectClose(votes.values, numbers(file, 'votes'));
     expectClose(route(votes, 3)[2].outputs, numbers(file, 'capsules'));
   });
+});
+
+describe('a name', () => {
+  it('that fits stays as it is', () => expect(shortened('Pullover', 8)).toBe('Pullover'));
+  it('that does not ends in dots', () => expect(shortened('Ankle boot', 8)).toBe('Ankle b…'));
 });

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from typer.main import get_command
 import torchcaps
 from published_files import picture_bytes
 from small_runs import shared_run
+from torchcaps.cli import predict
 from torchcaps.cli.app import app, main
 from torchcaps.data import sample_digits
 from torchcaps.eval import evaluate, load_model
@@ -152,7 +154,20 @@ def test_predict_gives_every_length(place, capsys):
     lengths = facts["predictions"][0]["lengths"]
     best = sorted(lengths, key=lengths.get, reverse=True)[:2]
     assert row[0] == "five.png"
-    assert row[2:] == [part for name in best for part in (name, f"{lengths[name]:.2f}")]
+    assert [word.rstrip(",") for word in row[2:]] == [part for name in best for part in (name, f"{lengths[name]:.2f}")]
+
+
+@pytest.mark.parametrize(("width", "shown"), [("80", 5), ("120", 10)])
+def test_predict_cuts_no_class_that_is_a_word(width, shown, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", width)
+    names = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+    read = SimpleNamespace(paths=[Path("boot.png")])
+    predict._print(read, torch.linspace(0, 0.9, 10)[None], names, None, 1)
+    output = capsys.readouterr().out
+    assert "…" not in output
+    for place, name in enumerate(names):
+        assert (name in output) == (place >= 10 - shown)
+        assert (f"{place / 10:.2f}" in output) == (place >= 10 - shown)
 
 
 def test_predict_skips_what_it_cannot_read_and_says_so(place, capsys):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-MOST_COLUMNS = 12
+PICTURE_WIDTH = 16
+FEW = 5  # classes that are named where not all fit
 
 
 def register(app: typer.Typer) -> None:
@@ -99,26 +100,29 @@ def _print(read: ReadPictures, scores: Tensor, names: tuple[str, ...], top: int 
     from rich.table import Table
     from rich.text import Text
 
-    shown = min(top or (len(names) if len(names) <= MOST_COLUMNS else 5), len(names))
-    every = shown == len(names)
+    every = _fit(names) and (top is None or top >= len(names))
     unique = len({path.name for path in read.paths}) == len(read.paths)  # short names leave room for the lengths
     table = Table(box=None, pad_edge=False)
     table.add_column("picture", overflow="fold")
     table.add_column("class", no_wrap=True)
-    for name in names if every else [f"no. {place + 1}" for place in range(shown)]:
+    for name in names if every else ():
         table.add_column(Text(name), justify="right", no_wrap=True)
+    if not every:
+        table.add_column("longest", overflow="fold")
     for path, row in zip(read.paths, scores, strict=True):
         order = row.argsort(descending=True).tolist()
-        if every:
-            cells = [f"{value:.2f}" for value in row.tolist()]
-        else:
-            cells = [f"{names[j]} {float(row[j]):.2f}" for j in order[:shown]]
+        longest = ", ".join(f"{names[j]} {float(row[j]):.2f}" for j in order[: top or FEW])
         table.add_row(
             Text(path.name if unique else str(path)),
             Text(" and ".join(names[j] for j in order[:things]), "bold"),
-            *cells,
+            *([f"{value:.2f}" for value in row.tolist()] if every else [Text(longest)]),
         )
     console().print(table, highlight=False)
+
+
+def _fit(names: tuple[str, ...]) -> bool:
+    """Whether a column for each class leaves room for the picture and its class."""
+    return sum(max(len(name), 4) + 1 for name in names) + max(map(len, names)) + PICTURE_WIDTH <= console().width
 
 
 def _draw(network: Model, read: ReadPictures, folder: Path) -> list[Path | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from torchcaps.eval import load_model
 
 INDEX = 12
 LOADED = ("efficient-capsnet", "capsnet-em", "capsnet-attention", "matrix-capsules", "colour")
+WORDS = ("T-shirt/top", "Trouser", "Ankle boot")
 
 
 def picture() -> torch.Tensor:
@@ -33,6 +35,7 @@ def any_folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
             save_network(folder, name)
     deep = {**NETWORKS["capsnet-deep"], "image_shape": (3, 24, 32), "num_classes": 3}
     torchcaps.create_model(**deep).save_pretrained(folder / "colour")
+    (folder / "colour" / "environment.json").write_text(json.dumps({"data": {"classes": WORDS}}))
     return folder
 
 
@@ -109,6 +112,18 @@ def test_every_screen(open_screens, any_address, any_folder, name):
     page.wait_for_selector("#affine-own")
     page.keyboard.press("6")
     page.wait_for_selector("#guide-start")
+
+
+@pytest.mark.parametrize("screen", ["look", "routing"])
+def test_classes_that_are_words_are_shown_whole(open_screens, any_address, screen):
+    page = open_screens(any_address).go(f"model=colour&screen={screen}")
+    page.wait_for_function("name => document.querySelector('.facts dd').textContent === name", arg="colour")
+    names = page.locator("aside.right .name")
+    assert tuple(names.all_inner_texts()) == WORDS
+    assert names.evaluate_all("all => all.every((name) => name.scrollWidth <= name.clientWidth)")
+    if screen == "look":
+        shown = page.locator("#screen svg text").all_text_contents()
+        assert [text for text in shown if text in WORDS] == list(WORDS)
 
 
 def test_without_a_decoder(open_screens, any_address):
