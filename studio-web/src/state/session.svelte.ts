@@ -119,6 +119,11 @@ class Session {
     (error) => (this.error = error.message),
   );
 
+  /** Classes are words, which need more room than digits and are no digits. */
+  get inWords(): boolean {
+    return (this.model?.classes ?? []).some((name) => name.length > 3);
+  }
+
   className(index: number): string {
     return this.model?.classes[index] ?? String(index);
   }

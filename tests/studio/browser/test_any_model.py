@@ -106,7 +106,7 @@ def test_every_screen(open_screens, any_address, any_folder, name):
         page.wait_for_selector("#hand-table")
     read_program(page)
     page.keyboard.press("4")
-    page.get_by_role("button", name="Overlay two digits").click()
+    page.get_by_role("button", name=f"Overlay two {'things' if name == 'colour' else 'digits'}").click()
     page.wait_for_selector("#pair[data-ready=true]")
     page.keyboard.press("5")
     page.wait_for_selector("#affine-own")
