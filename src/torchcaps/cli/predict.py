@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-PICTURE_WIDTH = 16
+PICTURE_WIDTH = 16  # room for the name of a picture
 FEW = 5  # classes that are named where not all fit
 
 
@@ -122,7 +122,7 @@ def _print(read: ReadPictures, scores: Tensor, names: tuple[str, ...], top: int 
 
 def _fit(names: tuple[str, ...]) -> bool:
     """Whether a column for each class leaves room for the picture and its class."""
-    return sum(max(len(name), 4) + 1 for name in names) + max(map(len, names)) + PICTURE_WIDTH <= console().width
+    return sum(max(len(name), 4) + 2 for name in names) + max(map(len, names)) + PICTURE_WIDTH <= console().width
 
 
 def _draw(network: Model, read: ReadPictures, folder: Path) -> list[Path | None]:
