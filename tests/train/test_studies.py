@@ -38,7 +38,7 @@ from torchcaps.train.studies.definition import scaled
 from torchcaps.train.studies.measure import Measurement
 from torchcaps.train.studies.published import published_lines, write_published
 from torchcaps.train.studies.search import SEARCHES
-from torchcaps.train.studies.sweep import sweep_points, write_sweeps
+from torchcaps.train.studies.sweep import banded, sweep_points, write_sweeps
 from torchcaps.train.tables import differing_keys
 from training_runs import TINY, same_weights, tiny_recipe, train_tiny, weights
 
@@ -65,6 +65,7 @@ def test_shipped_studies_are_sound(study):
     names = [cell.name for cell in study.cells]
     assert len(set(names)) == len(names)
     assert study.base is None or study.base in names
+    assert not study.sweeps or len(banded(study, {})) == len(names)  # no curve takes the place of another
     for cell in study.cells:
         recipe = study.recipe(cell, seed=1)
         assert recipe.seed == 1
