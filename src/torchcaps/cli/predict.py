@@ -122,7 +122,10 @@ def _print(read: ReadPictures, scores: Tensor, names: tuple[str, ...], top: int 
 
 def _fit(names: tuple[str, ...]) -> bool:
     """Whether a column for each class leaves room for the picture and its class."""
-    return sum(max(len(name), 4) + 2 for name in names) + max(map(len, names)) + PICTURE_WIDTH <= console().width
+    from rich.cells import cell_len  # letters of some scripts are two columns wide
+
+    widths = [cell_len(name) for name in names]
+    return sum(max(width, 4) + 2 for width in widths) + max(widths) + PICTURE_WIDTH <= console().width
 
 
 def _draw(network: Model, read: ReadPictures, folder: Path) -> list[Path | None]:
