@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from torchcaps.eval.figures.style import BLUE, MUTED, VERMILION, new_figure, styled
@@ -41,7 +42,7 @@ def published_figure(panels: Mapping[str, Sequence[BesidePublished]]) -> Any:
         for place, line in enumerate(lines):
             if line.published is not None:
                 panel.errorbar([line.published], [place - 0.18], xerr=[line.deviation or 0.0], **DIAMOND)
-            mean = sum(line.errors) / len(line.errors)
+            mean = fmean(line.errors)
             panel.plot([mean, mean], [place - 0.05, place + 0.37], color=BLUE, linewidth=2)
             panel.plot(line.errors, [place + 0.16] * len(line.errors), **DOT)
         panel.set_yticks(range(len(lines)), [line.name for line in lines])

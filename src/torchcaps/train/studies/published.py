@@ -25,12 +25,13 @@ def write_published(study: Study, root: Path) -> list[Path]:
 
 def published_lines(study: Study, root: Path) -> dict[str, list[BesidePublished]]:
     """The lines of each data set, the first column of such a study; cells without a finished run have none."""
+    assert study.published is not None
     results = read_results(root, [cell.name for cell in study.cells])
     panels: dict[str, list[BesidePublished]] = {}
     for cell in study.cells:
         errors = [result.error.percent for result in results[cell.name] if not result.failure]
         if errors:
-            mean, _, deviation = cell.words[study.published or ""].partition(" ± ")
+            mean, _, deviation = cell.words[study.published].partition(" ± ")
             published = None if mean == "–" else float(mean)
             line = BesidePublished(cell_name(study, cell), errors, published, float(deviation) if deviation else None)
             panels.setdefault(cell.words[study.columns[0]], []).append(line)

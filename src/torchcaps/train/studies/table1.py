@@ -21,10 +21,10 @@ def _digits(iterations: int, reconstruction: bool, paper: str) -> Cell:
     return _cell(name, "mnist-best", "MNIST", "CapsNet", str(iterations), drawn, paper, changes=changes)
 
 
-def _pairs(iterations: int, paper: str, kind: str = "", network: str = "CapsNet", *more: str) -> Cell:
-    changes = (*PAPERS_PAIRS, f"model.iterations={iterations}", *more)
-    words = ("MultiMNIST", network, str(iterations), "yes", paper)
-    return _cell(f"multimnist-r{iterations}{kind}", "multimnist-best", *words, changes=changes)
+def _pairs(iterations: int, paper: str) -> Cell:
+    changes = (*PAPERS_PAIRS, f"model.iterations={iterations}")
+    words = ("MultiMNIST", "CapsNet", str(iterations), "yes", paper)
+    return _cell(f"multimnist-r{iterations}", "multimnist-best", *words, changes=changes)
 
 
 TABLE1 = Study(
@@ -43,7 +43,12 @@ TABLE1 = Study(
         _cell("multimnist-baseline", "multimnist-baseline", "MultiMNIST", "baseline CNN", "–", "–", "8.1"),
         _pairs(1, "7.5"),
         _pairs(3, "5.2"),
-        _pairs(3, "5.2", "-long", "CapsNet, 60 million pairs", "training.epochs=1000"),
+        _cell(
+            "multimnist-r3-long",
+            "multimnist-best",
+            *("MultiMNIST", "CapsNet, 60 million pairs", "3", "yes", "5.2"),
+            changes=(*PAPERS_PAIRS, "model.iterations=3", "training.epochs=1000"),
+        ),
         _cell("multimnist-best", "multimnist-best", "MultiMNIST", "CapsNet with a stem", "3", "yes", "–"),
     ),
     columns=COLUMNS,
