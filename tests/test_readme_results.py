@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import statistics
@@ -68,6 +69,15 @@ def test_the_manual_has_the_same_figures(row, cell):
     assert f"| {row} | {affine_percent(cell)} % | {affine_percent(cell, AWAY)} % |\n" in manual
 
 
+def test_the_price_of_sharing_is_that_of_the_curves():
+    with (ROOT / "records/affine/scale.csv").open() as lines:
+        rows = [row for row in csv.DictReader(lines) if row["factor"] == "1.4"]
+    found = {row["cell"]: round(float(row["error_percent_mean"])) for row in rows}
+    shared, low, high = found.pop("shared-same"), min(found.values()), max(found.values())
+    words = f"it is wrong on {shared} % of the digits, the others on {low} to {high} %"
+    assert words in (ROOT / "docs/evaluation.md").read_text()
+
+
 def affine_percent(cell, extra=None):
     results = [StudyResult.read(file) for file in (ROOT / "records/affine" / cell).glob("seed*/result.json")]
     shares = (
@@ -80,4 +90,4 @@ def test_the_speed_of_matrix_capsules_is_that_of_its_log():
     log = (ROOT / "records/more/mnist-matrix-capsules/seed0/metrics.jsonl").read_text().splitlines()
     steps = [record for record in map(json.loads, log) if record["kind"] == "train"]
     median = statistics.median(record["images_per_second"] for record in steps[len(steps) // 5 :])
-    assert f"**{round(median, -2):,.0f}**, beside two" in (ROOT / "README.md").read_text()
+    assert f"at **{round(median, -2):,.0f}** images a second" in (ROOT / "README.md").read_text()
