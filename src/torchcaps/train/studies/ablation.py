@@ -26,7 +26,7 @@ ABLATION = Study(
         _cell("no-bias", "bias inside the routing", "none", "model.capsule_bias=false"),
         _cell("start-torch", "start values", "PyTorch's own", "model.start_values=torch"),
         _cell("gradient-last", "gradient through the routing", "last iteration only", "model.routing_gradient=last"),
-        _cell("text", "all of the above but the gradient", "as in the text", "model.preset=paper"),
+        _cell("text", "balance, scale, bias and start values", "all four as in the text", "model.preset=paper"),
         _cell("rate-cosine", "learning rate", "cosine to 0", "schedule.name=cosine", "schedule.floor=0.0"),
         _cell("rate-linear", "learning rate", "linear to 0", "schedule.name=linear", "schedule.floor=0.0"),
         _cell("rate-constant", "learning rate", "constant", "schedule.name=constant"),
