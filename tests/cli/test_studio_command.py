@@ -11,6 +11,8 @@ import torchcaps
 from small_runs import shared_run
 from torchcaps.cli.app import main
 
+SHIPPED = [(name, "capsnet") for name in ("capsnet-mnist", "capsnet-multimnist", "capsnet-fashion")]
+
 
 @pytest.fixture
 def served(monkeypatch) -> list[dict[str, object]]:
@@ -49,7 +51,7 @@ def test_every_example_runs(home, tmp_path_factory, served, capsys):
         few = ["--examples", "2"] if "export" in example else []  # the last one counts
         assert main([*example, *few]) == 0, example
     assert [call["models"] for call in served] == [
-        [("capsnet-mnist", "capsnet"), ("capsnet-multimnist", "capsnet"), ("cnn-mnist", "cnn")],
+        [*SHIPPED, ("cnn-mnist", "cnn"), ("cnn-fashion", "cnn")],
         [("demo", "capsnet"), ("cnn-mnist", "cnn")],
         [("demo", "capsnet"), ("cnn", "cnn")],
     ]
@@ -64,7 +66,16 @@ def test_every_example_runs(home, tmp_path_factory, served, capsys):
 
 def test_shipped_weights_come_first(home, served):
     assert main(["studio", "--no-compare"]) == 0
-    assert served[0]["models"] == [("capsnet-mnist", "capsnet"), ("capsnet-multimnist", "capsnet")]
+    assert served[0]["models"] == SHIPPED
+
+
+def test_each_network_is_compared_with_the_cnn_of_its_own_classes(home, served):
+    assert main(["studio", "capsnet-fashion"]) == 0
+    assert served[0]["models"] == [("capsnet-fashion", "capsnet"), ("cnn-fashion", "cnn")]
+    assert main(["studio", "capsnet-multimnist"]) == 0
+    assert served[1]["models"] == [("capsnet-multimnist", "capsnet")]  # pairs of 36×36: none fits
+    assert main(["studio", "capsnet-fashion", "cnn-mnist"]) == 0
+    assert served[2]["models"] == [("capsnet-fashion", "capsnet"), ("cnn-mnist", "cnn")]  # one was named
 
 
 def test_without_the_shipped_cnn_the_studio_opens_all_the_same(home, served, tmp_path_factory, monkeypatch):

@@ -155,7 +155,7 @@ def test_placed_digits_keep_their_ink_and_reach_all_places() -> None:
     for places in (tops, lefts):
         assert torch.bincount(places, minlength=13).shape == (13,)
         assert int(torch.bincount(places, minlength=13).min()) > 40  # 77 expected at each of the 13
-    assert torch.equal(placed.attributes["mnist_index"], split.attributes["mnist_index"])
+    assert torch.equal(placed.attributes["original_index"], split.attributes["original_index"])
 
 
 def test_placed_picture_is_the_picture_at_one_place() -> None:

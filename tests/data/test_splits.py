@@ -34,16 +34,16 @@ def test_classes_keep_their_shares_and_no_example_is_lost():
     train, validation = validation_split(sample_digits("train"), count=200)
     assert validation.class_counts(10) == [20] * 10
     assert train.class_counts(10) == [80] * 10
-    both = torch.cat([train.attributes["mnist_index"], validation.attributes["mnist_index"]])
-    assert sorted(both.tolist()) == sample_digits("train").attributes["mnist_index"].tolist()
+    both = torch.cat([train.attributes["original_index"], validation.attributes["original_index"]])
+    assert sorted(both.tolist()) == sample_digits("train").attributes["original_index"].tolist()
 
 
 def test_the_choice_is_the_same_today_and_tomorrow():
     _, validation = validation_split(sample_digits("train"), count=200, seed=0)
-    chosen = validation.attributes["mnist_index"].numpy().astype("<i8").tobytes()
+    chosen = validation.attributes["original_index"].numpy().astype("<i8").tobytes()
     assert hashlib.sha256(chosen).hexdigest()[:16] == "6394056bc823e9f3"
     _, other = validation_split(sample_digits("train"), count=200, seed=1)
-    assert other.attributes["mnist_index"].tolist() != validation.attributes["mnist_index"].tolist()
+    assert other.attributes["original_index"].tolist() != validation.attributes["original_index"].tolist()
 
 
 @settings(deadline=None)

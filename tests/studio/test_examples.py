@@ -58,16 +58,17 @@ def test_pairs_have_two_labels_and_a_set_of_their_own(client):
     assert refused.status_code == 400
 
 
-def test_shipped_weights_get_the_embedded_digits_and_the_error_of_their_card(monkeypatch):
+def test_shipped_weights_get_embedded_pictures_and_the_error_of_their_card(monkeypatch):
     """Nothing is fetched for them, and pairs are made where they learned from pairs."""
     monkeypatch.setattr("torchcaps.data.registry.fetch", lambda *_: pytest.fail("something is fetched"))
-    catalogue = Catalogue(["capsnet-mnist", "capsnet-multimnist"])
-    single, pairs = catalogue.facts()
+    catalogue = Catalogue(["capsnet-mnist", "capsnet-multimnist", "capsnet-fashion"])
+    single, pairs, clothes = catalogue.facts()
     assert (single.source, single.multi, single.trained_on, single.examples) == ("shipped", 1, "mnist", "mnist-sample")
     assert (pairs.source, pairs.multi, pairs.trained_on) == ("shipped", 2, "multimnist:paper")
-    assert single.in_page
-    assert pairs.in_page
-    for facts in (single, pairs):
+    assert (clothes.multi, clothes.trained_on, clothes.examples) == (1, "fashion-mnist", "fashion-sample")
+    assert clothes.classes == list(catalogue.examples("fashion-sample").classes)
+    for facts in (single, pairs, clothes):
+        assert facts.in_page
         card = json.loads((shipped_folder(facts.id) / "card.json").read_text())
         assert facts.test_error == card["error_percent"] / 100
     assert catalogue.examples().image_shape == (1, 28, 28)

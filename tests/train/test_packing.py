@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 import torchcaps
 from small_runs import shared_run
 from torchcaps.cli.app import main
-from torchcaps.data import MultiMNIST, sample_digits
+from torchcaps.data import MultiMNIST, load, sample_digits
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import open_run
 from torchcaps.models.shipped import weights_folder
@@ -128,6 +128,15 @@ def test_the_shipped_network_knows_the_embedded_digits():
     with torch.no_grad():
         named = model(digits.images.float() / 255).lengths.argmax(1)
     assert int((named != digits.labels).sum()) <= 5  # the card: 0.35 %, of which these 500 are a part; 2 on a CPU
+
+
+def test_the_shipped_networks_know_the_embedded_clothes():
+    clothes = load("fashion-sample").test
+    for name in ("capsnet-fashion", "cnn-fashion"):
+        model = torchcaps.from_pretrained(name).eval()
+        with torch.no_grad():
+            named = model(clothes.images.float() / 255).scores.argmax(1)
+        assert int((named != clothes.labels).sum()) <= 45  # the cards: 6.2 and 5.6 %, of which these 500 are a part
 
 
 def test_the_shipped_network_tells_overlapping_digits_apart():

@@ -143,9 +143,10 @@ def _compiler() -> Finding:
 def _data(data_dir: Path | None) -> Iterator[Finding]:
     from torchcaps.data.registry import list_sources, locate
 
+    embedded = [f"{info.name} (embedded)" for info in list_sources() if not info.file_sets]
     infos = [info for info in list_sources() if info.file_sets]
     here = [info.name for info in infos if locate(info, data_dir)]
     absent = [info.name for info in infos if info.name not in here]
-    yield Finding("data here", "ok", ", ".join(["mnist-sample (embedded)", *here]))
+    yield Finding("data here", "ok", ", ".join([*embedded, *here]))
     if absent:
         yield Finding("data not here", "note", f"{', '.join(absent)}; get one with torchcaps data fetch NAME")

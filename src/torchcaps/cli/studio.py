@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 START = "start"
-FIRST, COMPARED = "capsnet-mnist", "cnn-mnist"  # shipped weights: what is shown first, and a plain network beside it
+FIRST = ("capsnet-mnist", "capsnet-multimnist")  # of the shipped weights
 
 Models = Annotated[
     list[str] | None,
@@ -31,7 +31,7 @@ DataName = Annotated[
 ]
 Compare = Annotated[
     bool,
-    typer.Option("--compare/--no-compare", help="Show a plain CNN beside models of digits, if none is one."),
+    typer.Option("--compare/--no-compare", help="Show a shipped CNN beside models of its classes, if none is one."),
 ]
 
 
@@ -116,13 +116,19 @@ def _catalogue(models: list[str], data: str | None, compare: bool) -> Catalogue:
         from torchcaps.errors import TorchcapsError
 
         raise TorchcapsError('the studio needs more libraries; pip install "torchcaps[studio]"') from error
+    from torchcaps.data.catalog.digits import DIGITS, FASHION_MNIST
     from torchcaps.models import list_pretrained
 
-    catalogue = Catalogue(models or sorted(list_pretrained("caps*"), key=lambda name: name != FIRST), data)
+    shipped = list_pretrained()
+    capsules = sorted(list_pretrained("caps*"), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    catalogue = Catalogue(models or capsules, data)
     facts = catalogue.facts()
-    suits = facts[0].image_shape == [1, 28, 28] and facts[0].digits
-    if compare and suits and COMPARED in list_pretrained() and all(model.kind != "cnn" for model in facts):
-        catalogue.add(COMPARED)
+    if compare and all(model.kind != "cnn" for model in facts):
+        published = [model for model in facts if ":" not in (model.trained_on or "")]
+        shown = {tuple(model.classes) for model in published if model.image_shape == [1, 28, 28]}
+        for classes, plain in ((DIGITS, "cnn-mnist"), (FASHION_MNIST.classes, "cnn-fashion")):
+            if classes in shown and plain in shipped:
+                catalogue.add(plain)
     for remark in catalogue.remarks:
         warn(remark)
     return catalogue

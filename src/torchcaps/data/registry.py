@@ -18,7 +18,7 @@ from torchcaps.data.readers.folder import read_picture_folder
 from torchcaps.data.readers.idx import read_idx_folder
 from torchcaps.data.readers.npz import read_npz_file
 from torchcaps.data.readers.table import read_picture_table
-from torchcaps.data.sample import sample_source
+from torchcaps.data.sample import SAMPLES, sample_source
 from torchcaps.data.source import Source
 from torchcaps.errors import DataError
 
@@ -92,7 +92,7 @@ def load(
         return FILE_READERS[scheme](_own_path(scheme, rest))
     info = source_info(name)
     if not info.file_sets:
-        return sample_source()
+        return sample_source(info)
     try:
         located, verified = find_source(info, data_dir, download=download)
     except DataError as error:
@@ -103,7 +103,7 @@ def load(
             SampleDataWarning,
             stacklevel=2,
         )
-        return sample_source()
+        return sample_source(source_info(SAMPLES[name]))
     return _source(info, located, verified, data_dir, download)
 
 

@@ -1,7 +1,7 @@
-"""The digits that torchcaps carries with it: 1,000 + 500 of MNIST, for a first run without network or data.
+"""The pictures that torchcaps carries with it, for a first run without network or data.
 
-Made by ``scripts/make_sample_digits.py``, which states the rule of choice. They are too few for a figure that
-can stand beside a published one.
+1,000 + 500 of MNIST and as many of Fashion-MNIST, made by ``scripts/make_samples.py``, which states the rule of choice.
+They are too few for a figure that can stand beside a published one.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Literal, overload
 import numpy as np
 import torch
 
-from torchcaps.data.source import Source, TestSplit, TrainSplit
+from torchcaps.data.info import SourceInfo
+from torchcaps.data.source import AnySplit, Source, TestSplit, TrainSplit
 from torchcaps.errors import DataError
 
-__all__ = ["SAMPLE_LICENCE", "sample_digits", "sample_source"]
+__all__ = ["FILES", "SAMPLES", "sample_digits", "sample_source"]
 
-SAMPLE_LICENCE = "CC BY-SA 3.0"
+SAMPLES = {"mnist": "mnist-sample", "fashion-mnist": "fashion-sample"}  # by what they are a part of
+FILES = {"mnist": "sample_digits.npz", "fashion-mnist": "sample_fashion.npz"}
 
 
 @overload
@@ -28,7 +30,7 @@ def sample_digits(split: Literal["train", "test"] = "train") -> TrainSplit | Tes
     """The embedded digits of MNIST: 100 of each class to train, 50 of each class to test.
 
     Shape:
-        images uint8 ``[1000, 1, 28, 28]`` or ``[500, 1, 28, 28]``; ``attributes["mnist_index"]`` says which digit
+        images uint8 ``[1000, 1, 28, 28]`` or ``[500, 1, 28, 28]``; ``attributes["original_index"]`` says which digit
         of MNIST each one is.
 
     Example:
@@ -37,25 +39,30 @@ def sample_digits(split: Literal["train", "test"] = "train") -> TrainSplit | Tes
     """
     if split not in ("train", "test"):
         raise DataError(f"the sample has the splits 'train' and 'test', not {split!r}")
+    return _read("mnist", TrainSplit) if split == "train" else _read("mnist", TestSplit)
+
+
+def sample_source(info: SourceInfo) -> Source:
+    """Both splits of an embedded sample as a :class:`Source` that is marked as a sample."""
+    original = next(original for original, name in SAMPLES.items() if name == info.name)
+    return Source(
+        name=info.name,
+        train=_read(original, TrainSplit),
+        test=_read(original, TestSplit),
+        classes=info.classes,
+        licence=info.licence,
+        origin=f"embedded in torchcaps; {info.origin}",
+        is_sample=True,
+    )
+
+
+def _read(original: str, kind: type[AnySplit]) -> AnySplit:
+    split = "train" if kind is TrainSplit else "test"
     with (
-        resources.files("torchcaps.data").joinpath("sample_digits.npz").open("rb") as file,
+        resources.files("torchcaps.data").joinpath(FILES[original]).open("rb") as file,
         np.load(file, allow_pickle=False) as columns,
     ):
         images = torch.from_numpy(columns[f"{split}_images"])[:, None]  # [N, 1, 28, 28]
         labels = torch.from_numpy(columns[f"{split}_labels"].astype(np.int64))
-        attributes = {"mnist_index": torch.from_numpy(columns[f"{split}_indices"].astype(np.int64))}
-    kind = TrainSplit if split == "train" else TestSplit
+        attributes = {"original_index": torch.from_numpy(columns[f"{split}_indices"].astype(np.int64))}
     return kind(images, labels, attributes=attributes)
-
-
-def sample_source() -> Source:
-    """Both splits of the sample as a :class:`Source` that is marked as a sample."""
-    return Source(
-        name="mnist-sample",
-        train=sample_digits("train"),
-        test=sample_digits("test"),
-        classes=tuple("0123456789"),
-        licence=SAMPLE_LICENCE,
-        origin="embedded in torchcaps: 1,000 + 500 digits of MNIST (LeCun, Cortes)",
-        is_sample=True,
-    )

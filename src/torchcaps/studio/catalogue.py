@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from torchcaps.data.sample import SAMPLES
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.recipe_facts import recipe_facts
 from torchcaps.eval.runs import Run
@@ -227,9 +228,9 @@ class Catalogue:
 
 
 def _embedded(run: Run) -> str | None:
-    """The embedded digits in place of MNIST, so that shipped weights have pictures without a download."""
+    """The embedded part of what shipped weights learned from, so that they have pictures without a download."""
     choice = recipe_facts(run).data
-    return str(replace(choice, source="mnist-sample")) if choice is not None and choice.source == "mnist" else None
+    return str(replace(choice, source=SAMPLES[choice.source])) if choice and choice.source in SAMPLES else None
 
 
 def _card_error(item: _Item) -> float | None:

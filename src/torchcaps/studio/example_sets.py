@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.data.augment.photometric import Standardize
-from torchcaps.data.sample import sample_source
+from torchcaps.data.registry import load
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.examples import Examples, choose_examples
 from torchcaps.eval.metrics import true_classes
@@ -86,7 +86,7 @@ def example_set(run: Run, model: Model, data_name: str | None) -> ExampleSet:
 
 def sample_set() -> ExampleSet:
     """The embedded digits as they are, which every studio has: drawn over each other they make pairs."""
-    source = sample_source()
+    source = load("mnist-sample")
     assert source.test is not None
     return ExampleSet(source.name, Examples(source.name, "test", source.classes, source.test))
 

@@ -29,7 +29,6 @@ from torchcaps.studio.network import Network
 from torchcaps.studio.overlay import overlay
 from torchcaps.studio.routes.examples import example_metadata
 from torchcaps.studio.schemas import Config, ExampleFacts, ModelFacts
-from torchcaps.studio.snippets import SnippetValues, python_snippet, sample_picture
 from torchcaps.studio.static_files import page_files
 from torchcaps.studio.tensors import pack_tensors
 
@@ -144,7 +143,6 @@ def _write_model(
         site.write_tensors(f"{home}/encoder", *_encoder(network.routed))
     if facts.decoder is not None and facts.decoder.kind == "fully-connected":
         site.write_tensors(f"{home}/decoder", looking.decoder_weights(network, half=True))
-    site.write_json(f"{home}/python.json", _snippets(network, facts))
     for index in chosen:
         image = to_unit_float(examples.pictures(torch.tensor([index])))
         _write_picture(site, f"{home}/examples/{index}", network, image)
@@ -189,17 +187,6 @@ def first_convolutions(model: CapsNet) -> list[tuple[Tensor, Tensor]]:
         return model.conv.folded()
     assert model.conv.bias is not None
     return [(model.conv.weight, model.conv.bias)]
-
-
-def _snippets(network: Network, facts: ModelFacts) -> dict[str, str]:
-    """Programs with ``__INDEX__``, ``__CAPSULE__`` and so on where the page puts what is shown."""
-    marks = SnippetValues(**{name: f"__{name.upper()}__" for name in asdict(SnippetValues())})
-    kinds = ["look", "affine"]
-    if facts.decoder is not None:
-        kinds += ["dimensions", "overlap"]
-    if facts.primary is not None:
-        kinds.append("routing")
-    return {kind: python_snippet(network, kind, sample_picture("__INDEX__"), marks) for kind in kinds}  # type: ignore[arg-type]
 
 
 def _of_each_class(examples: ExampleSet, count: int) -> list[int]:

@@ -43,9 +43,9 @@ class Program:
         return "\n\n".join(groups) + "\n"
 
 
-def sample_picture(index: str) -> Program:
-    """Source of ``pixels`` ``[1, C, H, W]`` for one of the embedded digits."""
-    return Program({"from torchcaps.data import sample_digits"}, [f'pixels = sample_digits("test").images[[{index}]]'])
+def sample_picture(sample: str, index: str) -> Program:
+    """Source of ``pixels`` ``[1, C, H, W]`` for a test picture of one of the embedded samples."""
+    return Program({"from torchcaps.data import load"}, [f"pixels = load({sample!r}).test.images[[{index}]]"])
 
 
 def embedded_picture(image: Tensor) -> Program:

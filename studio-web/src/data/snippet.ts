@@ -4,6 +4,9 @@ import type { Picture } from '../picture/picture';
 import { toBase64 } from '../state/pack';
 import { routedInPage, type Model } from './types';
 
+/** Test pictures that come with the library. */
+const EMBEDDED = ['mnist-sample', 'fashion-sample'];
+
 /** A program that loads the weights, takes the picture and prints what is shown. */
 export function pythonSnippet(model: Model, id: string, query: URLSearchParams, picture: Picture): string {
   const imports = new Set(['import torch']);
@@ -15,9 +18,9 @@ export function pythonSnippet(model: Model, id: string, query: URLSearchParams, 
     imports.add('from torchcaps.eval import load_model');
     lines.push(`model = load_model("${id}")  # the folder that this page was exported from`);
   }
-  if (picture.example !== null && model.examples === 'mnist-sample') {
-    imports.add('from torchcaps.data import sample_digits');
-    lines.push(`pixels = sample_digits("test").images[[${picture.example}]]`);
+  if (picture.example !== null && EMBEDDED.includes(model.examples ?? '')) {
+    imports.add('from torchcaps.data import load');
+    lines.push(`pixels = load("${model.examples}").test.images[[${picture.example}]]`);
   } else {
     imports.add('import base64');
     lines.push(`data = base64.urlsafe_b64decode("${toBase64(picture.pixels)}==")`);

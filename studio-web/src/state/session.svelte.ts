@@ -54,7 +54,7 @@ class Session {
       (model) =>
         model.kind === 'cnn' &&
         model.image_shape.join() === this.model?.image_shape.join() &&
-        model.classes.length === this.model?.classes.length,
+        model.classes.join() === this.model?.classes.join(),
     ),
   );
   rival = $derived(this.rivals.find((model) => model.id === studio.rival) ?? this.rivals[0] ?? null);

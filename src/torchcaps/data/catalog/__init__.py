@@ -1,6 +1,6 @@
 """The data sets known by name: files, checksums, mirrors, figures. Adding one means adding an entry."""
 
-from torchcaps.data.catalog.digits import FASHION_MNIST, KMNIST, MNIST, MNIST_SAMPLE, NOTMNIST
+from torchcaps.data.catalog.digits import FASHION_MNIST, FASHION_SAMPLE, KMNIST, MNIST, MNIST_SAMPLE, NOTMNIST
 from torchcaps.data.catalog.emnist import EMNIST
 from torchcaps.data.catalog.medical import CHEST_XRAY, PNEUMONIAMNIST
 from torchcaps.data.catalog.objects import AFFNIST, CIFAR10, COIL20, COIL20_AZIMUTHS, SMALLNORB, SVHN
@@ -14,6 +14,7 @@ CATALOG: dict[str, SourceInfo] = {
         MNIST,
         MNIST_SAMPLE,
         FASHION_MNIST,
+        FASHION_SAMPLE,
         KMNIST,
         *EMNIST,
         NOTMNIST,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchcaps.data.info import DebianPackage, Download, FileSet, NpmPackage, PublishedFile, SourceInfo
 
-__all__ = ["DIGITS", "FASHION_MNIST", "IDX_NAMES", "KMNIST", "MNIST", "MNIST_SAMPLE", "NOTMNIST"]
+__all__ = ["DIGITS", "FASHION_MNIST", "FASHION_SAMPLE", "IDX_NAMES", "KMNIST", "MNIST", "MNIST_SAMPLE", "NOTMNIST"]
 
 DIGITS = tuple("0123456789")
 IDX_NAMES = (
@@ -78,7 +78,7 @@ MNIST_SAMPLE = SourceInfo(
     train_count=1_000,
     test_count=500,
     licence="CC BY-SA 3.0",
-    origin="chosen from MNIST by a fixed rule (scripts/make_sample_digits.py)",
+    origin="1,000 + 500 digits of MNIST (LeCun, Cortes), chosen by a fixed rule (scripts/make_samples.py)",
 )
 
 FASHION_MNIST = SourceInfo(
@@ -123,6 +123,17 @@ FASHION_MNIST = SourceInfo(
         "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
     ),
     packages=(DebianPackage("dataset-fashion-mnist"),),
+)
+
+FASHION_SAMPLE = SourceInfo(
+    name="fashion-sample",
+    title="1,500 pictures of Fashion-MNIST, embedded",
+    image_shape=(1, 28, 28),
+    classes=FASHION_MNIST.classes,
+    train_count=1_000,
+    test_count=500,
+    licence="MIT",
+    origin="1,000 + 500 pictures of Fashion-MNIST (Zalando), chosen by a fixed rule (scripts/make_samples.py)",
 )
 
 KMNIST_PACKED = (

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from torchcaps.data.sample import SAMPLES
 from torchcaps.studio.affine import Kind
 from torchcaps.studio.catalogue import Catalogue
 from torchcaps.studio.network import Network
@@ -36,7 +37,6 @@ from torchcaps.studio.workers import Workers
 
 __all__ = ["SnippetQuery", "python_routes"]
 
-SAMPLE = "mnist-sample"
 Index = Annotated[WholeNumber, Field(ge=0, le=10_000_000)]
 Shift = Annotated[WholeNumber, Field(ge=-1000, le=1000)]
 
@@ -107,7 +107,7 @@ def python_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
 
 
 def _picture(catalogue: Catalogue, model_id: str, network: Network, query: SnippetQuery) -> Program:
-    """Lines that make the picture; the embedded digits by their index, all else by its pixels."""
+    """Lines that make the picture; the embedded ones by their index, all else by its pixels."""
     examples = catalogue.examples(query.source) if query.source else catalogue.examples_of(model_id)
     if max(query.index, query.other or 0) >= len(examples):
         raise RefusalError(f"{examples.name} has the examples 0 to {len(examples) - 1}", 404)
@@ -119,8 +119,8 @@ def _picture(catalogue: Catalogue, model_id: str, network: Network, query: Snipp
         picture = overlay(first, second, shifts, (size[0], size[1]))
     else:
         picture = examples.pictures(torch.tensor([query.index]))[0]
-        if examples.id == SAMPLE and tuple(picture.shape) == network.model.image_shape:
-            return sample_picture(str(query.index))
+        if examples.id in SAMPLES.values() and tuple(picture.shape) == network.model.image_shape:
+            return sample_picture(examples.id, str(query.index))
     if tuple(picture.shape) != network.model.image_shape:
         raise RefusalError(f"the pictures of {examples.name} do not fit this network; choose its own with source=")
     return embedded_picture(picture)
