@@ -19,7 +19,7 @@ ROWS = ROW.findall((ROOT / "README.md").read_text().split("## Ten lines of Pytho
 
 
 def test_the_table_is_there():
-    assert len(ROWS) >= 12
+    assert len(ROWS) >= 13
 
 
 @pytest.mark.parametrize(("figure", "seeds", "folder"), ROWS)
@@ -30,6 +30,26 @@ def test_a_figure_is_that_of_its_records(figure, seeds, folder):
     assert len(results) == int(seeds)
     spread = f" ± {found.deviation:.2f}" if len(results) > 1 else ""
     assert figure.strip(" *") == f"{found.mean:.2f}{spread}"
+
+
+HEADER = re.compile(
+    r"^# expect: +([\d.]+(?: ± [\d.]+)?) %[^(]*\((\d+) seeds?[;,][^)]*(records/\w+/[\w-]+)\)", re.MULTILINE
+)
+EXPECTED = [
+    (file.stem, *found.groups())
+    for file in sorted((ROOT / "src/torchcaps/recipes").glob("*.toml"))
+    for found in HEADER.finditer(file.read_text())
+]
+
+
+def test_recipes_say_what_to_expect():
+    assert {"mnist-official", "mnist-best", "multimnist-best", "fashion"} <= {recipe for recipe, *_ in EXPECTED}
+    assert len(EXPECTED) >= 9
+
+
+@pytest.mark.parametrize(("recipe", "figure", "seeds", "folder"), EXPECTED)
+def test_what_a_recipe_says_to_expect_is_that_of_its_records(recipe, figure, seeds, folder):
+    test_a_figure_is_that_of_its_records(figure, seeds, folder)
 
 
 def test_the_affine_figures_are_those_of_the_records():

@@ -8,8 +8,7 @@ import torch
 
 import torchcaps
 from published_files import picture_bytes, write_picture_folder
-from torchcaps.data import sample_digits, train_and_validation
-from torchcaps.data.sample import sample_source
+from torchcaps.data import load, sample_digits, train_and_validation
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import choose_examples, load_model, open_run
 from torchcaps.eval.pictures import class_names, read_pictures, things_in_a_picture
@@ -25,7 +24,7 @@ def test_the_recipe_decides(small_run):
 
 def test_the_validation_split_is_the_one_of_training(small_run):
     examples = choose_examples(open_run(small_run), load_model(small_run), split_name="validation")
-    expected = train_and_validation(sample_source(), 0.1)[1]
+    expected = train_and_validation(load("mnist-sample"), 0.1)[1]
     assert (examples.split.images == expected.images).all()
     assert not any("held out" in remark for remark in examples.remarks)
     with pytest.raises(TorchcapsError, match="no split 'middle'; it has train, test"):

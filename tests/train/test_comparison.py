@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import torchcaps
-from torchcaps.data.sample import sample_source
+from torchcaps.data import load
 from torchcaps.errors import TorchcapsError
 from torchcaps.train.recipe_files import save_recipe
 from torchcaps.train.studies import (
@@ -150,7 +150,7 @@ def test_pairs_are_turned_as_they_are_seen():
     torch.manual_seed(0)
     recipe = tiny_recipe("data.task=multimnist", "data.augment=[]")
     model = torchcaps.create_model("capsnet", image_shape=(1, 36, 36), conv_channels=4, primary_types=1).eval()
-    task = Task(model, recipe, sample_source(), "test", torch.device("cpu"), limit=12)
+    task = Task(model, recipe, load("mnist-sample"), "test", torch.device("cpu"), limit=12)
     measured = split_turns_and_couplings(task)
     assert measured.error == measured.extras["rotation 0"]
     assert {share.total for name, share in measured.extras.items() if name.startswith("rotation")} == {12}

@@ -10,10 +10,9 @@ from torch import nn
 
 import torchcaps
 from torchcaps import ops
-from torchcaps.data import sample_digits
+from torchcaps.data import load, sample_digits
 from torchcaps.data.augment import build
 from torchcaps.data.loader import Loader
-from torchcaps.data.sample import sample_source
 from torchcaps.data.source import Source
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.distributed import World
@@ -116,7 +115,7 @@ def test_the_test_split_is_never_read(tmp_path):
             raise AssertionError("training asked how long the test split is")
 
     def source(test: object) -> Source:
-        made = sample_source()
+        made = load("mnist-sample")
         object.__setattr__(made, "test", test)  # past the constructor, which checks shapes
         return made
 
@@ -132,11 +131,11 @@ def test_held_out_examples_are_not_trained_on(tmp_path):
     """Other held-out pictures, same weights: nothing of them reaches the weights."""
     from torchcaps.data import train_and_validation
 
-    original = sample_source()
+    original = load("mnist-sample")
     train, validation = train_and_validation(original, 0.1)
     object.__setattr__(original, "train", train)
     object.__setattr__(original, "validation", validation)
-    changed = sample_source()
+    changed = load("mnist-sample")
     object.__setattr__(changed, "train", train)
     object.__setattr__(changed, "validation", type(validation)(255 - validation.images, validation.labels))
     changes = ("data.validation=0.1", "training.steps=4")
@@ -150,7 +149,7 @@ def test_validation_measures_the_weights_that_will_be_kept(tmp_path):
     run = train_tiny(tmp_path, "data.validation=0.1", "training.steps=5")
     from torchcaps.data import train_and_validation
 
-    _, held_out = train_and_validation(sample_source(), 0.1)
+    _, held_out = train_and_validation(load("mnist-sample"), 0.1)
     model = torchcaps.from_pretrained(run / "final").eval()
     with torch.no_grad():
         wrong = model(held_out.images.float() / 255).lengths.argmax(1) != held_out.labels
@@ -218,7 +217,7 @@ def test_every_shipped_recipe_runs_for_two_steps(name, tmp_path):
 def test_held_out_pictures_may_be_augmented_once_and_alike():
     def held_out(*changes: str) -> torch.Tensor:
         recipe = tiny_recipe("data.validation=0.1", 'data.augment=[{name="place", size=40}]', *changes)
-        feed = Feed.build(recipe, sample_source(), World(torch.device("cpu")), channels_last=False)
+        feed = Feed.build(recipe, load("mnist-sample"), World(torch.device("cpu")), channels_last=False)
         assert feed.image_shape == (1, 40, 40)
         return torch.cat([example.images for example in feed.held_out(30)])
 
@@ -231,7 +230,7 @@ def test_held_out_pictures_may_be_augmented_once_and_alike():
 
 def test_held_out_pairs_show_every_digit():
     changes = ("data.task=multimnist", "data.augment=[]", "data.validation=0.1", "data.validation_pairs=200")
-    feed = Feed.build(tiny_recipe(*changes), sample_source(), World(torch.device("cpu")), channels_last=False)
+    feed = Feed.build(tiny_recipe(*changes), load("mnist-sample"), World(torch.device("cpu")), channels_last=False)
     examples = list(feed.held_out(64))
     assert sum(len(example.labels) for example in examples) == feed.validation_count == 200
     assert torch.cat([example.labels[:, 0] for example in examples]).bincount(minlength=10).min() >= 20

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import torchcaps
-from torchcaps.data.sample import sample_source
+from torchcaps.data import load
 from torchcaps.errors import TorchcapsError
 from torchcaps.train.studies import (
     Cell,
@@ -67,7 +67,7 @@ def test_missing_members_are_named(runs):
 def test_an_ensemble_counts_what_its_members_say_together(runs):
     root, _ = runs
     found, members = result_of(root), read_results(root, ["plain"])["plain"]
-    source = sample_source()
+    source = load("mnist-sample")
     total = torch.zeros(500, 10)
     with torch.no_grad():
         for seed in range(3):
@@ -138,7 +138,7 @@ def test_choices_on_held_out_digits_never_read_the_test_split(runs, tmp_path, mo
     root, _ = runs
 
     def without_test(*arguments: object) -> object:
-        source = sample_source()
+        source = load("mnist-sample")
         object.__setattr__(source, "test", object())  # any use of it fails
         return source
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import torchcaps
+from torchcaps.data import load
 from torchcaps.errors import DataError
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.checkpoint import CheckpointError, last_checkpoint
@@ -141,9 +142,7 @@ def test_weights_that_are_no_numbers_are_never_saved(tmp_path, monkeypatch):
 
 
 def test_a_sample_does_not_stand_in_for_the_data(tmp_path, monkeypatch):
-    from torchcaps.data.sample import sample_source
-
-    monkeypatch.setattr("torchcaps.train.feed.load", lambda *name, **options: sample_source())
+    monkeypatch.setattr("torchcaps.train.feed.load", lambda *name, **options: load("mnist-sample"))
     with pytest.raises(DataError, match=r"mnist is not on this machine.*data\.source=mnist-sample"):
         fit("mnist-official", run_dir=tmp_path / "run", device="cpu", progress=False)
     assert not (tmp_path / "run").exists()

@@ -13,11 +13,10 @@ import pytest
 import torch
 
 import torchcaps
-from torchcaps.data import MultiMNIST
-from torchcaps.data.sample import sample_source
+from torchcaps.data import MultiMNIST, load
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import SWEEPS, Sweep, evaluate, evaluate_pairs, spread_pairs
-from torchcaps.eval.figures import BesidePublished, published_figure
+from torchcaps.eval.figures import BesidePublished, changes_figure, published_figure
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.engine import Engine
 from torchcaps.train.guard import NonFiniteError
@@ -34,6 +33,7 @@ from torchcaps.train.studies import (
     run_study,
     study_table,
 )
+from torchcaps.train.studies.changes import change_lines, write_changes
 from torchcaps.train.studies.definition import scaled
 from torchcaps.train.studies.measure import Measurement
 from torchcaps.train.studies.published import published_lines, write_published
@@ -187,7 +187,7 @@ def test_a_study_on_held_out_digits_never_reads_the_test_split(tmp_path, monkeyp
             raise AssertionError("the study asked the test split for its length")
 
     def poisoned(*arguments: object) -> object:
-        source = sample_source()
+        source = load("mnist-sample")
         object.__setattr__(source, "test", Poison())
         return source
 
@@ -270,7 +270,7 @@ def test_records_hold_what_is_needed_and_nothing_large(tmp_path):
 
 def test_counting_agrees_with_evaluation():
     torch.manual_seed(1)
-    source, model = sample_source(), torchcaps.create_model("small-cnn", channels=2, hidden=8).eval()
+    source, model = load("mnist-sample"), torchcaps.create_model("small-cnn", channels=2, hidden=8).eval()
     counted = Measurement(tiny_recipe(), source, "test", torch.device("cpu")).error(model)
     assert counted == evaluate(model, source.test).error
     pairs_model = torchcaps.create_model("small-cnn", image_shape=(1, 36, 36), channels=2, hidden=8, multi_label=True)
@@ -342,6 +342,22 @@ def test_seeds_stand_beside_what_was_published(tmp_path):
     (picture,) = write_published(study, tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert write_published(get_study("affine"), tmp_path) == []  # measured on another set than the paper's
+
+
+def test_changes_stand_beside_what_they_change(tmp_path):
+    study = get_study("ablation")
+    write_result(tmp_path, "batch-32", 0, 40)
+    assert write_changes(study, tmp_path) == []  # there is nothing to compare with
+    for seed, errors in enumerate((50, 100)):
+        write_result(tmp_path, "base", seed, errors)
+    lines = change_lines(study, tmp_path)
+    assert lines == {"as in the authors' code": [0.5, 1.0], "batch: 32": [0.4]}
+    (panel,) = changes_figure(lines, 0.75).axes
+    assert [label.get_text() for label in panel.get_yticklabels()] == list(lines)
+    assert {(0.75, 0.75), (0.5, 1.0), (0.4,)} <= {tuple(line.get_xdata()) for line in panel.lines}
+    (picture,) = write_changes(study, tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert write_changes(get_study("table1"), tmp_path) == []
 
 
 def test_unknown_studies_and_cells():

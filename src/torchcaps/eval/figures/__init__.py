@@ -7,7 +7,13 @@ from torchcaps.eval.figures.charts import (
     entropy_figure,
     intervals_figure,
 )
-from torchcaps.eval.figures.comparison import BesidePublished, parents_figure, published_figure, speed_figure
+from torchcaps.eval.figures.comparison import (
+    BesidePublished,
+    changes_figure,
+    parents_figure,
+    published_figure,
+    speed_figure,
+)
 from torchcaps.eval.figures.grids import (
     difference_colours,
     dimension_figure,
@@ -21,6 +27,7 @@ from torchcaps.eval.figures.sweeps import sweep_figure, sweeps_figure
 __all__ = [
     "BesidePublished",
     "calibration_figure",
+    "changes_figure",
     "confusion_figure",
     "curves_figure",
     "difference_colours",

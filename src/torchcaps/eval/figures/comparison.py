@@ -1,4 +1,4 @@
-"""Networks side by side: error beside what was published, error against speed, how many parents a child serves."""
+"""Networks side by side: error beside what was published or before a change, against speed; parents of a child."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from torchcaps.eval.figures.style import BLUE, MUTED, VERMILION, new_figure, styled
 
-__all__ = ["BesidePublished", "parents_figure", "published_figure", "speed_figure"]
+__all__ = ["BesidePublished", "changes_figure", "parents_figure", "published_figure", "speed_figure"]
 
 DOT: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 5, "linestyle": "", "alpha": 0.6}
 DIAMOND: dict[str, Any] = {
@@ -42,20 +42,44 @@ def published_figure(panels: Mapping[str, Sequence[BesidePublished]]) -> Any:
         for place, line in enumerate(lines):
             if line.published is not None:
                 panel.errorbar([line.published], [place - 0.18], xerr=[line.deviation or 0.0], **DIAMOND)
-            mean = fmean(line.errors)
-            panel.plot([mean, mean], [place - 0.05, place + 0.37], color=BLUE, linewidth=2)
-            panel.plot(line.errors, [place + 0.16] * len(line.errors), **DOT)
-        panel.set_yticks(range(len(lines)), [line.name for line in lines])
-        panel.set_ylim(len(lines) - 0.5, -0.5)
+            _seeds(panel, line.errors, place + 0.16)
+        _names(panel, [line.name for line in lines])
         panel.set_xlim(left=0)
         panel.set_title(title)
         panel.set_xlabel("test error in %")
-        panel.grid(axis="x")
-        panel.tick_params(axis="y", length=0)
     keys = [figure.axes[0].plot([], [], **DOT)[0], figure.axes[0].errorbar([], [], **DIAMOND)]
     names = ["a seed of ours; the bar is their mean", "published, ± its deviation where there is one"]
     figure.legend(keys, names, loc="outside upper center", ncols=2)
     return figure
+
+
+@styled
+def changes_figure(errors: Mapping[str, Sequence[float]], base: float) -> Any:
+    """A line for each change: every seed as a dot, their mean as a bar; dashed, the error ``base`` without a change."""
+    figure, axes = new_figure(7.6, 1.0 + 0.27 * len(errors))
+    without = axes.axvline(base, color=MUTED, linestyle="--", linewidth=1)
+    for place, found in enumerate(errors.values()):
+        _seeds(axes, found, place)
+    _names(axes, list(errors))
+    axes.set_xlim(left=0)
+    axes.set_xlabel("error in % on held-out examples")
+    keys, names = [axes.plot([], [], **DOT)[0], without], ["a seed; the bar is their mean", "without a change"]
+    figure.legend(keys, names, loc="outside upper center", ncols=2)
+    return figure
+
+
+def _seeds(axes: Any, errors: Sequence[float], place: float) -> None:
+    mean = fmean(errors)
+    axes.plot([mean, mean], [place - 0.21, place + 0.21], color=BLUE, linewidth=2)
+    axes.plot(errors, [place] * len(errors), **DOT)
+
+
+def _names(axes: Any, names: Sequence[str]) -> None:
+    """Lines from above to below, each with its name at the left."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(axis="x")
+    axes.tick_params(axis="y", length=0)
 
 
 @styled
@@ -97,11 +121,8 @@ def parents_figure(tracks: Mapping[str, Sequence[float]], upper: int) -> Any:
         lines = [place] * len(numbers)
         axes.plot(numbers, lines, color=BLUE, linewidth=1.2, marker="o", markersize=4, markerfacecolor="none")
         axes.plot(numbers[-1:], lines[-1:], color=BLUE, marker="o", markersize=6)
-    axes.set_yticks(range(len(tracks)), list(tracks))
-    axes.set_ylim(len(tracks) - 0.5, -0.5)
+    _names(axes, list(tracks))
     axes.axvline(1, color=MUTED, linestyle="--", linewidth=1)
     axes.axvline(upper, color=MUTED, linestyle="--", linewidth=1)
     axes.set(xlabel=f"parents that a child serves: 1 is a tree, {upper} an even share to all")
-    axes.grid(axis="x")
-    axes.tick_params(axis="y", length=0)
     return figure

@@ -48,6 +48,7 @@ ABLATION = Study(
     split="validation",
     changes=(HELD_OUT, *LENGTH),
     base="base",
+    draws_changes=True,
     note=(
         "Trained on 50,000 digits and measured on 10,000 others of the training set, the same for all; the test set is "
         "not read. Difference: mean error less that of the base, with Welch's 95 % interval."

@@ -77,6 +77,7 @@ class Study:
         sweeps: series of extras that make curves, names of :data:`torchcaps.eval.SWEEPS`.
         facts: numbers that follow from the records, by a name of :data:`torchcaps.train.studies.facts.FACTS`.
         published: the column that holds what others report, where a figure is to show it beside ours.
+        draws_changes: whether a figure is to show the error of each cell beside that of the base.
         page: whether to draw the figures of a comparison and put them on a page with the table.
         changes: laid over every cell's recipe, before its own.
         base: the cell that others are compared with, if any.
@@ -95,6 +96,7 @@ class Study:
     sweeps: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
     published: str | None = None
+    draws_changes: bool = False
     page: bool = False
     changes: tuple[str, ...] = ()
     base: str | None = None
