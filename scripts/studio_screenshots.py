@@ -33,6 +33,7 @@ STATES = {
     "by-hand": "screen=routing&byHand=1&handStep=11",
     "overlap": "model=capsnet-multimnist&screen=overlap&input=overlay",
     "affine": "screen=affine&at=24",
+    "clothes": "model=capsnet-fashion&screen=dimensions&index=3&moves=0,0,0.2,0.25",
     "guide": "screen=routing&byHand=1&handStep=1&card=5",
 }
 
