@@ -28,6 +28,7 @@ DEEP_STEM = ("model.capsule_dropout=0.0", *STEM)
 # Ten convolutions leave 3×3 positions, each of which sees 23 of 28 pixels.
 DEEPER_STEM = (*DEEP_STEM, "model.stem=[64, 64, 64, 64, 128, 128, 128, 128, 192, 192]")
 
+TEXT = "model.preset=paper"
 FAST, RATE = "rate-4e-3", "optimizer.lr=4e-3"
 DECODER_TENTH = "model.reconstruction_scale=0.00005"
 BATCH_128 = ("training.batch_size=128", "schedule.warmup_steps=2000")
@@ -99,6 +100,9 @@ SEARCHES = {
         (f"{FAST}-decay-0.1", (RATE, "optimizer.name=adamw", "optimizer.weight_decay=0.1")),
         (f"{FAST}-balance-paper", (RATE, "model.loss_balance=paper")),
         (f"{FAST}-epochs-400", (RATE, *LONGER)),
+        ("text", (TEXT,)),
+        (f"{FAST}-text", (RATE, TEXT)),
+        ("batch-128-text", (*BATCH_128, "optimizer.lr=1e-3", TEXT)),
         ("batch-128-rate-2e-3", (*BATCH_128, "optimizer.lr=2e-3")),
         ("batch-128-rate-4e-3", (*BATCH_128, RATE)),
         ("stem-dropout-0.1", (*STEM, "model.stem_dropout=0.1")),
