@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from starlette.testclient import TestClient
 
-from torchcaps.data import sample_digits
+from torchcaps.data import load, sample_digits
+from torchcaps.studio import Catalogue, create_app
 from torchcaps.studio.affine import transform
 from torchcaps.studio.overlay import overlay
 from torchcaps.studio.tensors import MEDIA_TYPE, pack_tensors
@@ -40,6 +42,13 @@ def test_look_with_a_cnn(client, ask):
     names = program(client, "/api/models/cnn/python?index=12")
     shown = ask("/api/models/cnn/forward", image=sample_digits("test").images[12])
     torch.testing.assert_close(names["out"].probabilities, shown["probabilities"], **EXACT)
+
+
+def test_shipped_weights_and_an_embedded_picture_need_no_file_of_ones_own():
+    with TestClient(create_app(Catalogue(["capsnet-fashion"])), base_url="http://127.0.0.1") as client:
+        names = program(client, "/api/models/capsnet-fashion/python?index=12")
+    assert torch.equal(names["pixels"][0], load("fashion-sample").test.images[12])
+    assert names["out"].lengths.shape == (1, 10)
 
 
 def test_look_at_a_checkpoint(client, ask):
