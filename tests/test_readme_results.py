@@ -52,6 +52,19 @@ def test_what_a_recipe_says_to_expect_is_that_of_its_records(recipe, figure, see
     test_a_figure_is_that_of_its_records(figure, seeds, folder)
 
 
+def test_the_counts_on_single_digits_are_those_of_the_records():
+    words = " ".join((ROOT / "README.md").read_text().split())
+
+    def counts(cell):
+        files = (ROOT / "records/table1" / cell).glob("seed*/result.json")
+        found = [StudyResult.read(file).errors for file in files]
+        return f"{statistics.fmean(found):.0f}", f"({min(found)} to {max(found)})"
+
+    assert f"641 epochs, makes {counts('mnist-official')[0]} errors in 10,000" in words
+    assert "makes {} on average {}".format(*counts("mnist-best")) in words
+    assert "with a stem and elastic pulls {} {}".format(*counts("mnist-open")) in words
+
+
 def test_the_affine_figures_are_those_of_the_records():
     quoted = re.search(
         r"\[([\d.]+) against ([\d.]+) % wrong\]\([^)]*\), ([\d.]+) % with the stem", (ROOT / "README.md").read_text()
