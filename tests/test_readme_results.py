@@ -52,6 +52,16 @@ def test_what_a_recipe_says_to_expect_is_that_of_its_records(recipe, figure, see
     test_a_figure_is_that_of_its_records(figure, seeds, folder)
 
 
+def test_the_figures_on_clothes_are_those_of_the_records():
+    words = " ".join((ROOT / "README.md").read_text().split())
+    means, seeds = [], []
+    for cell in ("fashion-small-cnn", "fashion"):
+        files = list((ROOT / "records/more" / cell).glob("seed*/result.json"))
+        means.append(f"{statistics.fmean(StudyResult.read(file).error.percent for file in files):.1f}")
+        seeds.append({2: "two", 5: "five"}[len(files)])
+    assert f"({means[0]} against {means[1]} %, {seeds[0]} seeds and {seeds[1]})" in words
+
+
 def test_the_counts_on_single_digits_are_those_of_the_records():
     words = " ".join((ROOT / "README.md").read_text().split())
 
