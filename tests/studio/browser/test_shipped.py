@@ -1,0 +1,39 @@
+"""The networks that come along: digits and clothes, each beside the CNN that learned from the same pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from benchmarks.studio_process import running_studio
+
+from torchcaps.data import load
+
+
+@pytest.fixture(scope="module")
+def shipped_address() -> Iterator[str]:
+    with running_studio([]) as studio:
+        yield studio.address
+
+
+SAMPLES = [("capsnet-mnist", "mnist-sample"), ("capsnet-fashion", "fashion-sample")]
+
+
+@pytest.mark.parametrize(("model", "sample"), SAMPLES)
+def test_each_network_has_pictures_and_a_cnn_of_its_own(open_screens, shipped_address, model, sample):
+    source = load(sample)
+    index = 9  # both networks and both CNNs are right there
+    truth = source.classes[source.test.labels[index]]
+    page = open_screens(shipped_address).go(f"model={model}&input=test&index={index}")
+    title = f"The longest capsule is {truth}; the plain CNN says {truth}"
+    page.wait_for_function(
+        "title => document.querySelector('#screen h2').textContent.replace(/\\s+/g, ' ').trim() === title", arg=title
+    )
+    assert page.locator(f"text={sample}").count() == 1  # says where the picture is from
+    assert tuple(page.locator("aside.right .name").all_inner_texts()) == source.classes
+
+
+def test_pairs_have_no_cnn_beside_them(open_screens, shipped_address):
+    page = open_screens(shipped_address).go("model=capsnet-multimnist")
+    page.wait_for_function("name => document.querySelector('.facts dd').textContent === name", arg="capsnet-multimnist")
+    page.wait_for_selector(".rival >> text=None is loaded for such pictures.")
