@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import statistics
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,21 @@ def test_recipes_say_what_to_expect():
 @pytest.mark.parametrize(("recipe", "figure", "seeds", "folder"), EXPECTED)
 def test_what_a_recipe_says_to_expect_is_that_of_its_records(recipe, figure, seeds, folder):
     test_a_figure_is_that_of_its_records(figure, seeds, folder)
+
+
+def test_the_small_networks_with_the_choices_of_the_text_are_those_of_their_logs():
+    folder = ROOT / "records/preset-cpu"
+    rows = re.findall(
+        r"^\| `([\w-]+)`: [^|]+\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", (folder / "README.md").read_text(), re.M
+    )
+    assert [name for name, *_ in rows] == ["official", "scale-and-start", "text", "text-rate-4e-3"]
+    for name, rate, last, held_out in rows:
+        log = [json.loads(line) for line in (folder / name / "metrics.jsonl").read_text().splitlines()]
+        batches = [record for record in log if record["kind"] == "train"]
+        recipe = tomllib.loads((folder / name / "recipe.toml").read_text())
+        assert recipe["optimizer"]["lr"] == float(rate)
+        assert f"{100 * batches[-1]['error']:.2f}" == last
+        assert (log[-1]["kind"], f"{100 * log[-1]['error']:.2f}") == ("validation", held_out)
 
 
 def test_the_figures_on_clothes_are_those_of_the_records():
