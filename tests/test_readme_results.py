@@ -58,7 +58,14 @@ def test_the_small_networks_with_the_choices_of_the_text_are_those_of_their_logs
     rows = re.findall(
         r"^\| `([\w-]+)`: [^|]+\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", (folder / "README.md").read_text(), re.M
     )
-    assert [name for name, *_ in rows] == ["official", "scale-and-start", "text", "text-rate-4e-3"]
+    assert [name for name, *_ in rows] == [
+        "official",
+        "scale-and-start",
+        "text",
+        "text-rate-4e-3",
+        "clothes-official",
+        "clothes-text",
+    ]
     for name, rate, last, held_out in rows:
         log = [json.loads(line) for line in (folder / name / "metrics.jsonl").read_text().splitlines()]
         batches = [record for record in log if record["kind"] == "train"]
