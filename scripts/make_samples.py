@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from torchcaps.data import load
-from torchcaps.data.sample import FILES
+from torchcaps.data.sample import SAMPLES
+from torchcaps.eval.output import write_file
 
 PER_CLASS = {"train": 100, "test": 50}
 ATTRIBUTIONS = {
@@ -59,8 +61,9 @@ def main() -> None:
             columns[f"{name}_images"] = split.images[indices, 0].numpy()
             columns[f"{name}_labels"] = split.labels[indices].numpy().astype(np.uint8)
             columns[f"{name}_indices"] = indices.astype(np.int32)
-        file = arguments.out / FILES[original]
-        np.savez_compressed(file, allow_pickle=False, **columns)  # NumPy dates every entry 1980, so the bytes repeat
+        packed = io.BytesIO()
+        np.savez_compressed(packed, allow_pickle=False, **columns)  # NumPy dates every entry 1980, so the bytes repeat
+        file = write_file(arguments.out / f"{SAMPLES[original]}.npz", packed.getvalue())
         print(f"{file}: {file.stat().st_size:,} bytes")
 
 

@@ -13,7 +13,7 @@ import torchcaps.data
 from published_files import real_data
 from torchcaps.data import TestSplit, TrainSplit, load, sample_digits
 from torchcaps.data.registry import source_info
-from torchcaps.data.sample import FILES, SAMPLES
+from torchcaps.data.sample import SAMPLES
 from torchcaps.errors import DataError
 
 FOLDER = Path(torchcaps.data.__file__).parent
@@ -45,9 +45,20 @@ def test_an_unknown_split_is_refused():
         sample_digits("validation")  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize("damage", [b"", b"PK", "cut"])
+def test_a_damaged_sample_is_said(tmp_path, monkeypatch, damage):
+    whole = (FOLDER / "fashion-sample.npz").read_bytes()
+    (tmp_path / "fashion-sample.npz").write_bytes(whole[: len(whole) // 2] if damage == "cut" else damage)
+    monkeypatch.setattr("torchcaps.data.sample.resources.files", lambda _: tmp_path)
+    with pytest.raises(DataError, match=r"fashion-sample\.npz .*install torchcaps anew"):
+        load("fashion-sample")
+    with pytest.raises(DataError, match=r"mnist-sample\.npz .*install torchcaps anew"):
+        sample_digits("test")  # not there at all
+
+
 @ORIGINALS
 def test_the_file_is_small_and_attributed(original):
-    file = FOLDER / FILES[original]
+    file = FOLDER / f"{SAMPLES[original]}.npz"
     assert file.stat().st_size < 700_000
     with np.load(file, allow_pickle=False) as columns:
         attribution = str(columns["attribution"])

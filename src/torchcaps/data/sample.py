@@ -6,6 +6,8 @@ They are too few for a figure that can stand beside a published one.
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from importlib import resources
 from typing import Literal, overload
 
@@ -16,10 +18,9 @@ from torchcaps.data.info import SourceInfo
 from torchcaps.data.source import AnySplit, Source, TestSplit, TrainSplit
 from torchcaps.errors import DataError
 
-__all__ = ["FILES", "SAMPLES", "sample_digits", "sample_source"]
+__all__ = ["SAMPLES", "sample_digits", "sample_source"]
 
 SAMPLES = {"mnist": "mnist-sample", "fashion-mnist": "fashion-sample"}  # by what they are a part of
-FILES = {"mnist": "sample_digits.npz", "fashion-mnist": "sample_fashion.npz"}
 
 
 @overload
@@ -39,16 +40,15 @@ def sample_digits(split: Literal["train", "test"] = "train") -> TrainSplit | Tes
     """
     if split not in ("train", "test"):
         raise DataError(f"the sample has the splits 'train' and 'test', not {split!r}")
-    return _read("mnist", TrainSplit) if split == "train" else _read("mnist", TestSplit)
+    return _read("mnist-sample", TrainSplit) if split == "train" else _read("mnist-sample", TestSplit)
 
 
 def sample_source(info: SourceInfo) -> Source:
     """Both splits of an embedded sample as a :class:`Source` that is marked as a sample."""
-    original = next(original for original, name in SAMPLES.items() if name == info.name)
     return Source(
         name=info.name,
-        train=_read(original, TrainSplit),
-        test=_read(original, TestSplit),
+        train=_read(info.name, TrainSplit),
+        test=_read(info.name, TestSplit),
         classes=info.classes,
         licence=info.licence,
         origin=f"embedded in torchcaps; {info.origin}",
@@ -56,13 +56,14 @@ def sample_source(info: SourceInfo) -> Source:
     )
 
 
-def _read(original: str, kind: type[AnySplit]) -> AnySplit:
+def _read(name: str, kind: type[AnySplit]) -> AnySplit:
     split = "train" if kind is TrainSplit else "test"
-    with (
-        resources.files("torchcaps.data").joinpath(FILES[original]).open("rb") as file,
-        np.load(file, allow_pickle=False) as columns,
-    ):
-        images = torch.from_numpy(columns[f"{split}_images"])[:, None]  # [N, 1, 28, 28]
-        labels = torch.from_numpy(columns[f"{split}_labels"].astype(np.int64))
-        attributes = {"original_index": torch.from_numpy(columns[f"{split}_indices"].astype(np.int64))}
+    place = resources.files("torchcaps.data").joinpath(f"{name}.npz")
+    try:
+        with place.open("rb") as file, np.load(file, allow_pickle=False) as columns:
+            images = torch.from_numpy(columns[f"{split}_images"])[:, None]  # [N, 1, 28, 28]
+            labels = torch.from_numpy(columns[f"{split}_labels"].astype(np.int64))
+            attributes = {"original_index": torch.from_numpy(columns[f"{split}_indices"].astype(np.int64))}
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{place} comes with torchcaps and cannot be read ({error}); install torchcaps anew") from error
     return kind(images, labels, attributes=attributes)
