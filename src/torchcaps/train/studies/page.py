@@ -17,7 +17,7 @@ from torchcaps.eval.report import markup
 from torchcaps.eval.tables import page
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.facts import fact_mean
-from torchcaps.train.studies.results import StudyResult, read_results
+from torchcaps.train.studies.results import StudyResult, read_finished
 from torchcaps.train.studies.sweep import UPWARDS, banded, sweep_points
 from torchcaps.train.studies.table import study_table
 
@@ -34,11 +34,7 @@ CAPTIONS = {
 
 def write_page(study: Study, root: Path, folder: Path) -> list[Path]:
     """``comparison.html``, ``couplings.csv`` and, with matplotlib, ``speed.png`` and ``parents.png``."""
-    results = {
-        cell: [run for run in runs if not run.failure]
-        for cell, runs in read_results(root, [cell.name for cell in study.cells]).items()
-    }
-    results = {cell: runs for cell, runs in results.items() if runs}
+    results = read_finished(root, [cell.name for cell in study.cells])
     rows = coupling_rows(results)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

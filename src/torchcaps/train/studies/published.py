@@ -8,7 +8,7 @@ from pathlib import Path
 from torchcaps.eval.figures import BesidePublished, published_figure, to_png
 from torchcaps.eval.output import write_file
 from torchcaps.train.studies.definition import Cell, Study
-from torchcaps.train.studies.results import read_results
+from torchcaps.train.studies.results import read_finished
 
 __all__ = ["PICTURE", "cell_name", "published_lines", "write_published"]
 
@@ -26,11 +26,11 @@ def write_published(study: Study, root: Path) -> list[Path]:
 def published_lines(study: Study, root: Path) -> dict[str, list[BesidePublished]]:
     """The lines of each data set, the first column of such a study; cells without a finished run have none."""
     assert study.published is not None
-    results = read_results(root, [cell.name for cell in study.cells])
+    results = read_finished(root, [cell.name for cell in study.cells])
     panels: dict[str, list[BesidePublished]] = {}
     for cell in study.cells:
-        errors = [result.error.percent for result in results[cell.name] if not result.failure]
-        if errors:
+        if cell.name in results:
+            errors = [result.error.percent for result in results[cell.name]]
             mean, _, deviation = cell.words[study.published].partition(" ± ")
             published = None if mean == "–" else float(mean)
             line = BesidePublished(cell_name(study, cell), errors, published, float(deviation) if deviation else None)

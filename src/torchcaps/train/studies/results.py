@@ -12,7 +12,7 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.eval import LayerCoupling, Proportion
 from torchcaps.eval.output import write_file
 
-__all__ = ["RESULT", "StudyResult", "read_results", "run_path"]
+__all__ = ["RESULT", "StudyResult", "read_finished", "read_results", "run_path"]
 
 RESULT = "result.json"
 
@@ -90,9 +90,18 @@ def run_path(root: Path, cell: str, seed: int) -> Path:
 
 
 def read_results(root: Path, cells: Iterable[str]) -> dict[str, list[StudyResult]]:
-    """The finished runs of each cell below a folder, in the order of their seeds."""
+    """The ended runs of each cell below a folder, failed ones too, in the order of their seeds."""
     found: dict[str, list[StudyResult]] = {}
     for cell in cells:
         results = [StudyResult.read(file) for file in (root / cell).glob(f"seed*/{RESULT}")]
         found[cell] = sorted(results, key=lambda result: result.seed)
     return found
+
+
+def read_finished(root: Path, cells: Iterable[str]) -> dict[str, list[StudyResult]]:
+    """The runs of each cell that did not fail; a cell without one has no entry."""
+    finished = {
+        cell: [result for result in results if not result.failure]
+        for cell, results in read_results(root, cells).items()
+    }
+    return {cell: results for cell, results in finished.items() if results}
