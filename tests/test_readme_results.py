@@ -25,6 +25,10 @@ def test_the_table_is_there():
 
 @pytest.mark.parametrize(("figure", "seeds", "folder"), ROWS)
 def test_a_figure_is_that_of_its_records(figure, seeds, folder):
+    check_figure(figure, seeds, folder)
+
+
+def check_figure(figure, seeds, folder):
     results = [StudyResult.read(file) for file in sorted((ROOT / folder).glob("seed*/result.json"))]
     found = summarize_seeds([result.error.percent for result in results])
     assert {result.split for result in results} == {"test"}
@@ -50,7 +54,7 @@ def test_recipes_say_what_to_expect():
 
 @pytest.mark.parametrize(("recipe", "figure", "seeds", "folder"), EXPECTED)
 def test_what_a_recipe_says_to_expect_is_that_of_its_records(recipe, figure, seeds, folder):
-    test_a_figure_is_that_of_its_records(figure, seeds, folder)
+    check_figure(figure, seeds, folder)
 
 
 def test_the_small_networks_with_the_choices_of_the_text_are_those_of_their_logs():

@@ -132,11 +132,12 @@ def test_the_shipped_network_knows_the_embedded_digits():
 
 def test_the_shipped_networks_know_the_embedded_clothes():
     clothes = load("fashion-sample").test
-    for name in ("capsnet-fashion", "cnn-fashion"):
+    counts = {"capsnet-fashion": 36, "cnn-fashion": 26}  # on a CPU; the cards say 6.2 and 5.6 % of all 10,000
+    for name, wrong in counts.items():
         model = torchcaps.from_pretrained(name).eval()
         with torch.no_grad():
             named = model(clothes.images.float() / 255).scores.argmax(1)
-        assert int((named != clothes.labels).sum()) <= 45  # the cards: 6.2 and 5.6 %, of which these 500 are a part
+        assert abs(int((named != clothes.labels).sum()) - wrong) <= 2  # another CPU may round a close call otherwise
 
 
 def test_the_shipped_network_tells_overlapping_digits_apart():
