@@ -95,11 +95,19 @@ def test_the_counts_on_single_digits_are_those_of_the_records():
     def counts(cell):
         files = (ROOT / "records/table1" / cell).glob("seed*/result.json")
         found = [StudyResult.read(file).errors for file in files]
-        return f"{statistics.fmean(found):.0f}", f"({min(found)} to {max(found)})"
+        return f"{statistics.fmean(found):.0f}", min(found), max(found)
 
-    assert f"641 epochs, makes {counts('mnist-official')[0]} errors in 10,000" in words
-    assert "makes {} on average {}".format(*counts("mnist-best")) in words
-    assert "with a stem and elastic pulls {} {}".format(*counts("mnist-open")) in words
+    assert "641 epochs, makes {} errors in 10,000 on average ({} to {}; two".format(*counts("mnist-official")) in words
+    assert "makes {} on average ({} to {})".format(*counts("mnist-best")) in words
+    assert "with a stem and elastic pulls {} ({} to {})".format(*counts("mnist-open")) in words
+
+
+def test_what_is_left_of_the_ablation_in_long_runs_is_that_of_the_records():
+    words = " ".join((ROOT / "README.md").read_text().split())
+    long = sorted((ROOT / "records/ablation-long").glob("*/seed*/result.json"))
+    short = [file for run in long for file in (ROOT / "records/ablation" / run.parts[-3]).glob("seed*/result.json")]
+    ends = [end([StudyResult.read(file).errors for file in files]) for files in (long, short) for end in (min, max)]
+    assert "({} to {} errors, one seed each, where it had been {} to {})".format(*ends) in words
 
 
 def test_the_affine_figures_are_those_of_the_records():

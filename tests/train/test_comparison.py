@@ -25,8 +25,9 @@ from torchcaps.train.studies import (
     write_study,
 )
 from torchcaps.train.studies.contestants import CONTESTANTS, TRIALS
-from torchcaps.train.studies.facts import settled_median
+from torchcaps.train.studies.facts import fact_text, settled_median
 from torchcaps.train.studies.protocols import Task, split_turns_and_couplings
+from torchcaps.train.studies.results import read_results
 from torchcaps.train.tables import differing_keys
 from training_runs import tiny_recipe
 
@@ -135,6 +136,16 @@ def test_speed_is_a_median_after_the_first_fifth(tmp_path):
     file.write_text("".join(json.dumps(line) + "\n" for line in [*lines, {"kind": "note", "step": 0}]))
     assert settled_median(file, "images_per_second") == 650  # of 300 … 1000
     assert settled_median(file, "peak_memory_bytes") is None
+
+
+def test_speed_is_that_of_the_fastest_seed_and_memory_a_mean(tmp_path):
+    for seed, speed, peak in ((0, 100, 2**20), (1, 300, 3 * 2**20)):
+        folder = write_run(tmp_path, "em", seed, 10)
+        line = {"kind": "train", "step": 1, "images_per_second": speed, "peak_memory_bytes": peak}
+        (folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    results = read_results(tmp_path, ["em"])["em"]
+    assert fact_text("images/s", results, tmp_path) == "300"
+    assert fact_text("peak memory in MiB", results, tmp_path) == "2"
 
 
 def test_a_study_that_has_not_begun_has_a_page_of_dashes(tmp_path):

@@ -24,7 +24,7 @@ from torchcaps.train.studies import (
     run_study,
     study_table,
 )
-from torchcaps.train.studies.facts import fact_mean
+from torchcaps.train.studies.facts import fact_number
 from training_runs import TINY
 
 PLAIN = Cell("plain", "demo", (), {"what": "one network"})
@@ -80,7 +80,7 @@ def test_an_ensemble_counts_what_its_members_say_together(runs):
     assert found.parameters == 3 * members[0].parameters > 0
     assert found.steps == 9
     assert found.training_seconds == pytest.approx(sum(member.training_seconds for member in members))
-    assert fact_mean("images/s", [found], root) is None  # it has no log
+    assert fact_number("images/s", [found], root) is None  # it has no log
     assert {path.name for path in (root / "together" / "seed0").iterdir()} == {"result.json"}
 
 

@@ -16,7 +16,7 @@ from torchcaps.eval.output import write_file
 from torchcaps.eval.report import markup
 from torchcaps.eval.tables import page
 from torchcaps.train.studies.definition import Study
-from torchcaps.train.studies.facts import fact_mean
+from torchcaps.train.studies.facts import fact_number
 from torchcaps.train.studies.results import StudyResult, read_finished
 from torchcaps.train.studies.sweep import UPWARDS, banded, sweep_points
 from torchcaps.train.studies.table import study_table
@@ -73,7 +73,7 @@ def coupling_rows(results: Mapping[str, Sequence[StudyResult]]) -> list[tuple[st
 def _draw(study: Study, root: Path, results: Mapping[str, Sequence[StudyResult]]) -> dict[str, Any]:
     points, tracks, upper = {}, {}, 1
     for cell, runs in results.items():
-        speed = fact_mean("images/s", runs, root)
+        speed = fact_number("images/s", runs, root)
         error = summarize_seeds([run.error.percent for run in runs])
         if speed is not None:
             points[cell] = (speed, error.mean, error.deviation or 0.0)
