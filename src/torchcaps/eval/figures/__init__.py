@@ -10,6 +10,7 @@ from torchcaps.eval.figures.charts import (
 from torchcaps.eval.figures.comparison import (
     BesidePublished,
     changes_figure,
+    errors_figure,
     parents_figure,
     published_figure,
     speed_figure,
@@ -33,6 +34,7 @@ __all__ = [
     "difference_colours",
     "dimension_figure",
     "entropy_figure",
+    "errors_figure",
     "intervals_figure",
     "pairs_figure",
     "parents_figure",

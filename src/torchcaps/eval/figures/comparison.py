@@ -10,7 +10,7 @@ from typing import Any
 
 from torchcaps.eval.figures.style import BLUE, MUTED, VERMILION, new_figure, styled
 
-__all__ = ["BesidePublished", "changes_figure", "parents_figure", "published_figure", "speed_figure"]
+__all__ = ["BesidePublished", "changes_figure", "errors_figure", "parents_figure", "published_figure", "speed_figure"]
 
 DOT: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 5, "linestyle": "", "alpha": 0.6}
 DIAMOND: dict[str, Any] = {
@@ -65,6 +65,23 @@ def changes_figure(errors: Mapping[str, Sequence[float]], base: float) -> Any:
     axes.set_xlabel("error in % on held-out examples")
     keys, names = [axes.plot([], [], **DOT)[0], without], ["a seed; the bar is their mean", "without a change"]
     figure.legend(keys, names, loc="outside upper center", ncols=2)
+    return figure
+
+
+@styled
+def errors_figure(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
+    """A panel for each measurement, a line for each network: every seed as a dot, their mean as a bar.
+
+    The networks are the same in all panels; each panel has a scale of its own.
+    """
+    names = list(next(iter(panels.values())))
+    figure, axes = new_figure(1.9 + 2.0 * len(panels), 1.0 + 0.27 * len(names), len(panels))
+    for place, (panel, (title, errors)) in enumerate(zip(axes, panels.items(), strict=True)):
+        for line, name in enumerate(names):
+            _seeds(panel, errors[name], line)
+        _names(panel, names if place == 0 else [""] * len(names))
+        panel.set_title(title)
+    figure.supxlabel("error in %; a dot is a seed, the bar their mean; each panel has a scale of its own", fontsize=9)
     return figure
 
 

@@ -10,15 +10,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from torchcaps.eval import SWEEPS, summarize_seeds
-from torchcaps.eval.figures import parents_figure, speed_figure, sweep_figure, to_png, to_svg
+from torchcaps.eval import summarize_seeds
+from torchcaps.eval.figures import errors_figure, parents_figure, speed_figure, to_png, to_svg
 from torchcaps.eval.output import write_file
 from torchcaps.eval.report import markup
 from torchcaps.eval.tables import page
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.facts import fact_number
 from torchcaps.train.studies.results import StudyResult, read_finished
-from torchcaps.train.studies.sweep import UPWARDS, banded, sweep_points
 from torchcaps.train.studies.table import study_table
 
 __all__ = ["coupling_rows", "write_page"]
@@ -26,14 +25,14 @@ __all__ = ["coupling_rows", "write_page"]
 PAGE, COUPLINGS = "comparison.html", "couplings.csv"
 HEAD = ("cell", "layer", "parents there are", "iteration", "entropy in nats", "parents of a child")
 CAPTIONS = {
+    "errors": "Error on the examples as they are, and as the columns of the table say.",
     "speed": "Error against the speed of training. Below and to the right is better.",
-    "rotation": "Error on examples that were turned, which training never showed.",
     "parents": "How many parents a child serves after each iteration, for the class capsules; the last is filled.",
 }
 
 
 def write_page(study: Study, root: Path, folder: Path) -> list[Path]:
-    """``comparison.html``, ``couplings.csv`` and, with matplotlib, ``speed.png`` and ``parents.png``."""
+    """``comparison.html``, ``couplings.csv`` and, with matplotlib, the figures of :data:`CAPTIONS`."""
     results = read_finished(root, [cell.name for cell in study.cells])
     rows = coupling_rows(results)
     text = io.StringIO()
@@ -45,8 +44,7 @@ def write_page(study: Study, root: Path, folder: Path) -> list[Path]:
     if results and importlib.util.find_spec("matplotlib") is not None:
         drawings = _draw(study, root, results)
         for name, drawing in drawings.items():
-            if name not in study.sweeps:  # these are written beside their own numbers
-                files.append(write_file(folder / f"{name}.png", to_png(drawing)))
+            files.append(write_file(folder / f"{name}.png", to_png(drawing)))
     table = study_table(study, root)
     body = [markup.table(table.head, table.rows, table.note, table.text_columns)]
     body += [markup.figure(to_svg(figure, name, CAPTIONS[name]), CAPTIONS[name]) for name, figure in drawings.items()]
@@ -81,13 +79,12 @@ def _draw(study: Study, root: Path, results: Mapping[str, Sequence[StudyResult]]
         if layers:
             tracks[cell] = [fmean(numbers) for numbers in zip(*(layer.parents for layer in layers), strict=True)]
             upper = max(upper, layers[0].upper)
-    drawings = {}
+    panels = {"as they are": {cell: [run.error.percent for run in runs] for cell, runs in results.items()}}
+    for name in study.extras:
+        panels[name] = {cell: [run.extra(name).percent for run in runs] for cell, runs in results.items()}
+    drawings = {"errors": errors_figure(panels)}
     if points:
         drawings["speed"] = speed_figure(points)
-    for name in study.sweeps:
-        curves = sweep_points(study, name, root)
-        if curves:
-            drawings[name] = sweep_figure(banded(study, curves), SWEEPS[name].across, UPWARDS)
     if tracks:
         drawings["parents"] = parents_figure(tracks, upper)
     return drawings

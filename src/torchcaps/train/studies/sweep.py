@@ -13,7 +13,7 @@ from torchcaps.eval.output import write_file
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.results import read_results
 
-__all__ = ["UPWARDS", "banded", "sweep_points", "write_sweeps"]
+__all__ = ["banded", "sweep_points", "write_sweeps"]
 
 UPWARDS = "error in %, mean ± s.d. over seeds"
 Points = list[tuple[float, float, float]]
@@ -48,7 +48,10 @@ def banded(study: Study, curves: dict[str, Points]) -> dict[str, list[tuple[floa
 
 
 def write_sweeps(study: Study, root: Path, folder: Path) -> list[Path]:
-    """``SWEEP.csv`` and, where matplotlib is installed, ``SWEEP.png``, for every sweep that a finished run has."""
+    """``SWEEP.csv`` for every sweep that a finished run has and, with matplotlib, ``SWEEP.png``.
+
+    A comparison has too many networks for curves that one could tell apart; its page draws them side by side.
+    """
     files: list[Path] = []
     for name in study.sweeps:
         curves = sweep_points(study, name, root)
@@ -64,7 +67,7 @@ def _write(study: Study, name: str, curves: dict[str, Points], folder: Path) -> 
     for cell, points in curves.items():
         writer.writerows((cell, f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points)
     files = [write_file(folder / f"{name}.csv", text.getvalue())]
-    if importlib.util.find_spec("matplotlib") is not None:
+    if not study.page and importlib.util.find_spec("matplotlib") is not None:
         figure = sweep_figure(banded(study, curves), SWEEPS[name].across, UPWARDS)
         files.append(write_file(folder / f"{name}.png", to_png(figure)))
     return files
