@@ -32,6 +32,7 @@ from torchcaps.train.tables import differing_keys
 from training_runs import tiny_recipe
 
 SHAPES = {"mnist": (1, 28, 28), "fashion": (1, 28, 28), "multimnist": (1, 36, 36), "coil20": (1, 32, 32)}
+RECORDS = Path(__file__).parents[2] / "records"
 FREE = ("model.", "optimizer.lr", "name", "description")
 
 
@@ -146,6 +147,20 @@ def test_speed_is_that_of_the_fastest_seed_and_memory_a_mean(tmp_path):
     results = read_results(tmp_path, ["em"])["em"]
     assert fact_text("images/s", results, tmp_path) == "300"
     assert fact_text("peak memory in MiB", results, tmp_path) == "2"
+
+
+@pytest.mark.parametrize("folder", sorted(RECORDS.glob("compare-*")), ids=lambda folder: folder.name)
+def test_the_tables_among_the_records_are_what_the_records_give(folder, tmp_path):
+    data = folder.name.removeprefix("compare-")
+    settings = Settings.read(folder / "settings.json")
+    check_settings(comparison_study(data, settings), folder)
+    places = [(comparison_study(data, settings), folder)]
+    if (folder / "tune").exists():
+        places.append((tuning_study(data), folder / "tune"))
+        assert choose_settings(data, tuning_study(data), folder / "tune") == settings
+    for study, place in places:
+        for file in study_table(study, place).write(tmp_path):
+            assert file.read_text() == (place / file.name).read_text(), file
 
 
 def test_a_study_that_has_not_begun_has_a_page_of_dashes(tmp_path):

@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="table1, ablation, affine, more or search.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="table1, ablation, affine, more, selection or search.")],
     cell: Annotated[
         list[str] | None, typer.Option("--cell", metavar="NAME", help="This cell, or a pattern; may be given again.")
     ] = None,
@@ -67,8 +67,9 @@ def reproduce(
     """Train and measure every cell of a study with several seeds, and write its table.
 
     A run is resumed where the last call's time ended, and a finished one is never repeated. table1, affine and more
-    look at the test set, once a run; ablation and search choose on held-out digits and do not. The table is written as
-    Markdown, CSV and HTML, from the records alone. Exit status 3: the time was over before all was done.
+    look at the test set, once a run; ablation and search choose on held-out digits and do not; selection looks at
+    every checkpoint, to show what a choice on the test set would be worth. The table is written as Markdown, CSV and
+    HTML, from the records alone. Exit status 3: the time was over before all was done.
 
     A cell such as cifar10-ensemble trains nothing: it joins the first seeds of another cell by their added lengths,
     once they are finished, and is skipped before.

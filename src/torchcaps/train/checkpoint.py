@@ -24,7 +24,15 @@ from torch import Tensor
 from torchcaps.errors import TorchcapsError
 from torchcaps.models import Model
 
-__all__ = ["Checkpoint", "CheckpointError", "last_checkpoint", "load_checkpoint", "save_checkpoint", "save_model"]
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "all_checkpoints",
+    "last_checkpoint",
+    "load_checkpoint",
+    "save_checkpoint",
+    "save_model",
+]
 
 FORMAT = 1
 LAST = "last"
@@ -58,7 +66,7 @@ def save_checkpoint(
 
     save_model(target, model, write)
     _point_last_at(folder, target)
-    for old in _all(folder)[:-keep]:
+    for old in all_checkpoints(folder)[:-keep]:
         shutil.rmtree(old, ignore_errors=True)
     return target
 
@@ -102,7 +110,7 @@ def save_model(target: Path, model: Model, write_more: Callable[[Path], None] | 
 
 def last_checkpoint(folder: Path) -> Path | None:
     """The newest complete checkpoint of a run's ``checkpoints`` folder."""
-    found = _all(folder)
+    found = all_checkpoints(folder)
     return found[-1] if found else None
 
 
@@ -114,7 +122,7 @@ def load_checkpoint(path: Path, model: Model) -> Checkpoint:
         weights = load_file(path / "model.safetensors")
         tensors = load_file(path / "training.safetensors")
     except (OSError, ValueError, SafetensorError) as error:
-        others = [other.name for other in _all(path.parent) if other != path]
+        others = [other.name for other in all_checkpoints(path.parent) if other != path]
         advice = (
             f"Remove that folder to go on from {others[-1]}" if others else "There is no older one; start a new run"
         )
@@ -139,7 +147,8 @@ def _check_architecture(path: Path, config: Mapping[str, Any], model: Model) -> 
             )
 
 
-def _all(folder: Path) -> list[Path]:
+def all_checkpoints(folder: Path) -> list[Path]:
+    """The complete checkpoints of a run's ``checkpoints`` folder, from first to last."""
     return sorted(path for path in folder.glob("step-*") if path.is_dir() and not path.is_symlink())
 
 

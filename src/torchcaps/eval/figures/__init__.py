@@ -23,10 +23,11 @@ from torchcaps.eval.figures.grids import (
     reconstruction_figure,
 )
 from torchcaps.eval.figures.style import to_png, to_svg
-from torchcaps.eval.figures.sweeps import sweep_figure, sweeps_figure
+from torchcaps.eval.figures.sweeps import along_figure, sweep_figure, sweeps_figure
 
 __all__ = [
     "BesidePublished",
+    "along_figure",
     "calibration_figure",
     "changes_figure",
     "confusion_figure",

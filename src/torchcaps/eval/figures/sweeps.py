@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from torchcaps.eval.figures.charts import DASHES, LINES
 from torchcaps.eval.figures.style import new_figure, styled
 
-__all__ = ["sweep_figure", "sweeps_figure"]
+__all__ = ["along_figure", "sweep_figure", "sweeps_figure"]
 
 FEW = 4  # names that fit into the drawing itself
 
@@ -38,6 +39,27 @@ def sweeps_figure(panels: Mapping[str, Curves], upwards: str) -> Any:
         _draw(panel, curves, across, upwards if place == 0 else "")
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 4), handlelength=3)
+    return figure
+
+
+@styled
+def along_figure(curves: Mapping[str, Sequence[tuple[int, float]]]) -> Any:
+    """(step, error in %) along training, a line each; a ring around the lowest, a dot on the last.
+
+    What lies above twice the median is the beginning of training, and is cut off.
+    """
+    figure, axes = new_figure(7.6, 3.2)
+    for place, (name, points) in enumerate(curves.items()):
+        steps, errors = zip(*points, strict=True)
+        colour, lowest = LINES[place % len(LINES)], errors.index(min(errors))
+        label = f"{name}: last {errors[-1]:.2f}, lowest {errors[lowest]:.2f}"
+        axes.plot(steps, errors, color=colour, linestyle=DASHES[place % len(DASHES)], label=label)
+        axes.plot(steps[-1:], errors[-1:], color=colour, marker="o", markersize=6)
+        axes.plot([steps[lowest]], [errors[lowest]], color=colour, marker="o", markersize=9, markerfacecolor="none")
+    axes.set_ylim(0, 2 * median(error for points in curves.values() for _, error in points))
+    axes.set(xlabel="step", ylabel="error in %")
+    axes.grid(axis="y")
+    axes.legend()
     return figure
 
 

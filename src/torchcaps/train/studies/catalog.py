@@ -8,11 +8,12 @@ from torchcaps.train.studies.affine import AFFINE
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.more import MORE
 from torchcaps.train.studies.search import SEARCHES
+from torchcaps.train.studies.selection import SELECTION
 from torchcaps.train.studies.table1 import TABLE1
 
 __all__ = ["get_study", "list_studies"]
 
-STUDIES = {"table1": TABLE1, "ablation": ABLATION, "affine": AFFINE, "more": MORE}
+STUDIES = {"table1": TABLE1, "ablation": ABLATION, "affine": AFFINE, "more": MORE, "selection": SELECTION}
 
 
 def list_studies() -> list[str]:

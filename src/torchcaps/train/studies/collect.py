@@ -7,6 +7,7 @@ from pathlib import Path
 
 from torchcaps.errors import TorchcapsError
 from torchcaps.train.run_folder import ENVIRONMENT, METRICS, RECIPE
+from torchcaps.train.studies.along import write_along
 from torchcaps.train.studies.changes import write_changes
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.page import write_page
@@ -26,6 +27,7 @@ def write_study(study: Study, root: Path) -> list[Path]:
     files += write_sweeps(study, root, root)
     files += write_published(study, root)
     files += write_changes(study, root)
+    files += write_along(study, root)
     return [*files, *(write_page(study, root, root) if study.page else ())]
 
 

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from torchcaps.data import AffineDigits, MovedDigits, Source
 from torchcaps.data.window import to_unit_float
+from torchcaps.errors import TorchcapsError
 from torchcaps.eval import SWEEPS, LayerCoupling, Proportion, measure_couplings
 from torchcaps.eval.evaluate import Watch
 from torchcaps.eval.precision import full_precision
-from torchcaps.models import CapsuleModel, Model
+from torchcaps.models import CapsuleModel, Model, from_pretrained
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.studies.measure import BATCH, SMALL_BATCH, Measurement, count_errors, measured_split
 
-__all__ = ["AWAY_FROM_EDGE", "PROTOCOLS", "TURNS", "Measured", "Task"]
+__all__ = ["AWAY_FROM_EDGE", "LAST_HALF", "LOWEST", "PROTOCOLS", "STEP", "TURNS", "Measured", "Task"]
 
 AWAY_FROM_EDGE, MARGIN = "away from the edge", 4  # pixels: digits of 20×20 lie so in pictures of 28×28
 AWAY_COPIES, SWEPT = 8, 5  # of each digit, and every so many-th digit: these explain the error, they are not it
 TURNS = (15, 30, 45)  # degrees, to both sides
 PICTURES_TRACED = 1000
+STEP, LAST_HALF, LOWEST = "step ", "mean of the last half", "lowest checkpoint"
 
 
 @dataclass(frozen=True)
 class Task:
-    """A model and what to measure it with; ``limit`` is the most examples of a set that is made, such as pairs."""
+    """A model and what to measure it with.
+
+    Attributes:
+        limit: the most examples of a set that is made, such as pairs.
+        checkpoints: those that its training left, from first to last.
+    """
 
     model: Model
     recipe: Recipe
@@ -36,6 +44,7 @@ class Task:
     device: torch.device
     limit: int | None = None
     watch: Watch | None = None
+    checkpoints: Sequence[Path] = ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,24 @@ def whole_split(task: Task) -> Measured:
     measurement = Measurement(task.recipe, task.source, task.split, task.device, task.limit)
     error = measurement.error(task.model, task.watch)
     return Measured(measurement.name, error, measurement.precision)
+
+
+def every_checkpoint(task: Task) -> Measured:
+    """The last weights, whose error counts; and all checkpoints on the way to them, to see what a choice would do."""
+    measurement = Measurement(task.recipe, task.source, task.split, task.device, task.limit)
+    error = measurement.error(task.model, task.watch)
+    found = {int(path.name.removeprefix("step-")): path for path in task.checkpoints}
+    if not found:
+        raise TorchcapsError(
+            "the checkpoints of this run are gone, they are removed once they are measured; to measure them again, "
+            "remove the run and train it with --keep-checkpoints"
+        )
+    shares = {step: measurement.error(from_pretrained(path), task.watch) for step, path in found.items()}
+    extras = {f"{STEP}{step}": share for step, share in shares.items()}
+    late = [share for step, share in shares.items() if 2 * step > max(shares)]
+    extras[LAST_HALF] = Proportion(sum(share.count for share in late), sum(share.total for share in late))
+    extras[LOWEST] = min(shares.values(), key=lambda share: share.count)
+    return Measured(measurement.name, error, measurement.precision, extras)
 
 
 def affine_copies(task: Task) -> Measured:
@@ -127,6 +154,7 @@ def _first(measurement: Measurement) -> Iterator[Tensor]:
 
 PROTOCOLS: dict[str, Callable[[Task], Measured]] = {
     "split": whole_split,
+    "checkpoints": every_checkpoint,
     "affine": affine_copies,
     "routing": split_turns_and_couplings,
 }

@@ -17,6 +17,7 @@ from torchcaps.data import Source
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import Ensemble
 from torchcaps.models import Model, from_pretrained
+from torchcaps.train.checkpoint import all_checkpoints
 from torchcaps.train.distributed import choose_device
 from torchcaps.train.feed import load_source
 from torchcaps.train.fit import fit
@@ -180,7 +181,7 @@ class _Runner:
 
     def _measure(self, cell: Cell, recipe: Recipe, folder: RunFolder, source: Source) -> StudyResult:
         model = from_pretrained(folder.final)
-        measured = self._look(model, recipe, source)
+        measured = self._look(model, recipe, source, all_checkpoints(folder.checkpoints))
         extras = measured.counts
         held_out = _last_record(folder.metrics, "validation")
         if held_out:
@@ -225,9 +226,9 @@ class _Runner:
         self._measured.add(folder)
         self.tell(f"{cell.name}: {found.error} on {found.data}, {found.split}")
 
-    def _look(self, model: Model, recipe: Recipe, source: Source) -> Measured:
+    def _look(self, model: Model, recipe: Recipe, source: Source, checkpoints: Sequence[Path] = ()) -> Measured:
         device = choose_device(self.options.device)
-        task = Task(model, recipe, source, self.study.split, device, self.options.limit, self._watch)
+        task = Task(model, recipe, source, self.study.split, device, self.options.limit, self._watch, checkpoints)
         return PROTOCOLS[self.study.protocol](task)
 
     def _failure(self, cell: Cell, recipe: Recipe, folder: RunFolder, reason: str) -> StudyResult:
