@@ -169,3 +169,21 @@ def test_the_speed_of_matrix_capsules_is_that_of_its_log():
     steps = [record for record in map(json.loads, log) if record["kind"] == "train"]
     median = statistics.median(record["images_per_second"] for record in steps[len(steps) // 5 :])
     assert f"at **{round(median, -2):,.0f}** images a second" in (ROOT / "README.md").read_text()
+
+
+COMPARED = {
+    "self-attention routing make": ("dynamic", "fixed-point", "leaky", "max-min", "self-attention"),
+    "in 10,000, EM": ("em",),
+    "one pass without iterations": ("average",),
+    "attention over the inputs": ("attention",),
+}
+
+
+@pytest.mark.parametrize(("words", "rows"), COMPARED.items())
+def test_the_routings_compared_are_those_of_the_records(words, rows):
+    files = [file for row in rows for file in (ROOT / "records/compare-mnist" / row).glob("seed*/result.json")]
+    results = [StudyResult.read(file) for file in files]
+    assert {result.split for result in results} == {"test"}
+    assert len(results) == 2 * len(rows)
+    counts = [result.errors for result in results]
+    assert f"{words} {min(counts)} to {max(counts)}" in " ".join((ROOT / "README.md").read_text().split())

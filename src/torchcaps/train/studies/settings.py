@@ -85,7 +85,7 @@ def choose_settings(data: str, study: Study, root: Path) -> Settings:
 
 
 def _mean_error(runs: Sequence[StudyResult]) -> float | None:
-    return None if any(run.failure for run in runs) else fmean(run.error.percent for run in runs)
+    return None if any(run.failure for run in runs) else round(fmean(run.error.percent for run in runs), 4)
 
 
 def check_settings(study: Study, root: Path, overrides: Sequence[str] = ()) -> None:
