@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from scipy.stats import chi2
 
 from torchcaps.eval import summarize_seeds
 from torchcaps.train.studies.results import StudyResult
@@ -187,3 +188,11 @@ def test_the_routings_compared_are_those_of_the_records(words, rows):
     assert len(results) == 2 * len(rows)
     counts = [result.errors for result in results]
     assert f"{words} {min(counts)} to {max(counts)}" in " ".join((ROOT / "README.md").read_text().split())
+
+
+def test_how_likely_the_papers_spread_is_follows_from_ours():
+    files = (ROOT / "records/table1/mnist-best").glob("seed*/result.json")
+    ours = statistics.stdev(StudyResult.read(file).error.percent for file in files)
+    trials, theirs = 3, 0.005
+    chance = chi2.cdf((trials - 1) * (theirs / ours) ** 2, trials - 1)
+    assert f"about once in {round(1 / chance, -1):.0f} times" in " ".join((ROOT / "docs/reproduction.md").read_text().split())
