@@ -195,4 +195,5 @@ def test_how_likely_the_papers_spread_is_follows_from_ours():
     ours = statistics.stdev(StudyResult.read(file).error.percent for file in files)
     trials, theirs = 3, 0.005
     chance = chi2.cdf((trials - 1) * (theirs / ours) ** 2, trials - 1)
-    assert f"about once in {round(1 / chance, -1):.0f} times" in " ".join((ROOT / "docs/reproduction.md").read_text().split())
+    words = " ".join((ROOT / "docs/reproduction.md").read_text().split())
+    assert f"about once in {round(1 / chance, -1):.0f} times" in words

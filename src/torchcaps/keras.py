@@ -21,6 +21,7 @@ ops: Any = keras.ops
 __all__ = ["Capsule"]
 
 ROUTINGS = ("dynamic", "fixed-point", "normalized")
+HALF = ("float16", "bfloat16")
 SQUASHES = ("paper", "half", "exponential", "unit")
 
 
@@ -110,6 +111,8 @@ class Capsule(keras.layers.Layer):  # type: ignore[misc]
             present = ops.cast(mask, inputs.dtype)
             inputs = ops.where(mask[:, :, None], inputs, 0.0) * present[:, :, None]  # a zero capsule casts zero votes
         votes = ops.einsum(equation, inputs, self.kernel)
+        if keras.backend.standardize_dtype(votes.dtype) in HALF:  # a square of a sum over a thousand votes overflows
+            votes = ops.cast(votes, "float32")
         logits = ops.zeros_like(votes[..., 0])
         capsules = sums = None
         for remaining in reversed(range(self.iterations)):
@@ -121,7 +124,7 @@ class Capsule(keras.layers.Layer):  # type: ignore[misc]
                 centre = _squash(sums, "unit") if self.routing == "normalized" else capsules
                 agreement = ops.einsum("bijd,bjd->bij", votes, centre)
                 logits = logits + agreement if self.routing == "dynamic" else agreement
-        return capsules
+        return ops.cast(capsules, self.compute_dtype)
 
     def _coupling(self, logits: Any) -> Any:
         if not self.leaky:

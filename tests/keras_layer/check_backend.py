@@ -82,6 +82,10 @@ def main(backend: str) -> None:
         assert difference < 1e-5, (case, difference)
     zero = Capsule(4, 6)(keras.ops.zeros((2, 3, 5)))
     assert not keras.ops.convert_to_numpy(zero).any()
+    loud = np.random.default_rng(0).normal(size=(2, 300, 8)).astype("float16") * 10
+    half = keras.ops.convert_to_numpy(Capsule(10, 16, dtype="mixed_float16")(keras.ops.convert_to_tensor(loud)))
+    assert half.dtype == np.float16
+    assert np.isfinite(half).all()
     for wrong, words in (
         ({"routing": "em"}, "unknown routing 'em'"),
         ({"squash": "flat"}, "unknown squash"),

@@ -162,6 +162,8 @@ def test_concurrent_iterations():
     assert all(p.grad is not None and p.grad.isfinite().all() for p in out.parameters())
     with pytest.raises(ValueError, match="need routing='inverted-attention'"):
         nn.CapsuleStack([nn.CapsuleLinear(7, 3, 4, 4)])
+    typed = nn.CapsuleStack([nn.CapsuleLinear(6, 3, 4, 4, routing="inverted-attention", in_types=2)])
+    assert typed(torch.randn(2, 6, 4)).capsules.shape == (2, 3, 4)
     with pytest.raises(ValueError, match="needs layers"):
         nn.CapsuleStack([])
 

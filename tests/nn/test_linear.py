@@ -20,6 +20,35 @@ def test_layer_is_the_op(shared, leaky):
     assert trace.iterations == 2
 
 
+def test_a_routing_derived_from_dynamic_routing_is_called():
+    class Sharper(nn.DynamicRouting):
+        def forward(self, votes, **options):
+            return super().forward(10 * votes, **options)
+
+    layer = nn.CapsuleLinear(7, 5, 3, 4, routing=Sharper(), bias=False)
+    u = torch.randn(2, 7, 3)
+    torch.testing.assert_close(layer(u), ops.dynamic_routing(10 * layer.votes(u)))
+
+
+@pytest.mark.parametrize("routing", ["dynamic", "em", "k-means"])
+def test_all_routings_take_the_same_arguments(routing):
+    layer = nn.CapsuleLinear(6, 3, 4, 5, routing=routing)
+    assert layer(torch.randn(2, 6, 4, dtype=torch.float64)).dtype == torch.float64
+    u = torch.randn(2, 6, 4)
+    with pytest.raises(TypeError, match="mask must be bool"):
+        layer(u, torch.ones(2, 6))
+    with pytest.raises(ValueError, match=r"mask must be \[B, I\] = \[2, 6\]"):
+        layer(u, torch.ones(2, 5, dtype=torch.bool))
+    present = torch.arange(6) < 4
+    torch.testing.assert_close(layer(u, present), layer(u, present.expand(2, 6)))
+
+
+def test_a_number_of_children_that_is_fixed_is_checked_with_types_too():
+    layer = nn.CapsuleLinear(32, 5, 8, 8, in_types=8)
+    with pytest.raises(ValueError, match="for 32 lower capsules, got 40"):
+        layer(torch.randn(2, 40, 8))
+
+
 def test_shared_weights_take_any_number_of_lower_capsules():
     layer = nn.CapsuleLinear(None, 5, 3, 4)
     assert layer.weight.shape == (5, 4, 3)

@@ -109,5 +109,5 @@ class CapsuleStack(nn.Module):
     def _step(self, layer: nn.Module, below: Tensor, start: Tensor | None, iterations: int) -> RoutingOutput:
         assert isinstance(layer, CapsuleLinear)
         assert isinstance(layer.routing, InvertedAttentionRouting)
-        out: RoutingOutput = layer.routing(ops.votes(below, layer.weight), start=start, iterations=iterations)
+        out: RoutingOutput = layer.routing(layer.votes(below), start=start, iterations=iterations)
         return out

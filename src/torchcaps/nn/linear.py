@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.nn import init
 
 from torchcaps import ops
-from torchcaps.nn.routing import DynamicRouting, LayerSizes, RoutingAlgorithm
+from torchcaps.nn.routing import DynamicRouting, LayerSizes, LeakyRouting, RoutingAlgorithm
 from torchcaps.nn.routing.calling import route, routing_for_layer
 from torchcaps.nn.start_values import BIAS_START, CAPSULE_STD, truncated_normal_
 from torchcaps.ops import RoutingOutput, RoutingTrace
+from torchcaps.ops.routing.checks import check_mask
 from torchcaps.ops.routing.options import RoutingOptions
 
 __all__ = ["CapsuleLinear", "Routing"]
@@ -80,14 +81,17 @@ class CapsuleLinear(nn.Module):
                 raise ValueError(f"CapsuleLinear needs {name} ≥ 1, got {value}")
         if in_types is not None and in_capsules is not None and in_capsules % in_types:
             raise ValueError(f"{in_capsules} lower capsules are not a multiple of {in_types} types")
-        self.in_types = in_types
+        self.in_capsules, self.in_types = in_capsules, in_types
         self.options = RoutingOptions(iterations, leaky, gradient)
         chosen = routing_for_layer(
             routing, LayerSizes(in_capsules, out_capsules, in_dim, out_dim, device, dtype), self.options
         )
         # One fused op forms the votes of dynamic routing and routes them; every other routing is handed votes.
-        self.routing: str | Routing = "dynamic" if isinstance(chosen, DynamicRouting) else chosen
-        if isinstance(chosen, DynamicRouting):
+        # So is one derived from it, which may do anything else.
+        fused = type(chosen) in (DynamicRouting, LeakyRouting)
+        self.routing: str | Routing = "dynamic" if fused else chosen
+        if fused:
+            assert isinstance(chosen, DynamicRouting)
             self.options = chosen.options
         self.backend = backend
         different = in_capsules if in_types is None else in_types  # transformations for each upper capsule
@@ -163,7 +167,8 @@ class CapsuleLinear(nn.Module):
     def _route(self, u: Tensor, mask: Tensor | None, activations: Tensor | None, return_trace: bool) -> RoutingOutput:
         assert callable(self.routing)
         if mask is not None:
-            u = u.masked_fill(~mask.expand(u.shape[:2]).unsqueeze(2), 0)  # so that NaN cannot reach the weights
+            mask = check_mask(mask, u.shape[0], u.shape[1])
+            u = u.masked_fill(~mask.unsqueeze(2), 0)  # so that NaN cannot reach the weights
         return route(self.routing, self.votes(u), u, activations, mask, self.bias, return_trace)
 
     def votes(self, u: Tensor) -> Tensor:
@@ -174,6 +179,11 @@ class CapsuleLinear(nn.Module):
         """The transformations of so many lower capsules, ``[I, J, D, P]``; ``[J, D, P]`` where all share one."""
         if self.in_types is None:
             return self.weight
+        if self.in_capsules not in (None, in_capsules):
+            raise ValueError(
+                f"the layer is for {self.in_capsules} lower capsules, got {in_capsules}; in_capsules=None takes any "
+                f"multiple of {self.in_types} types"
+            )
         if in_capsules % self.in_types:
             raise ValueError(f"{in_capsules} lower capsules are not a multiple of {self.in_types} types")
         return self.weight.repeat(in_capsules // self.in_types, 1, 1, 1)

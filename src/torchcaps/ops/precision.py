@@ -1,12 +1,20 @@
-"""The precision that autocast asks for, for ops that it does not know."""
+"""What autocast asks for, for ops that it does not know, and how to keep it out of them."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
 import torch
+from torch import Tensor
 
-__all__ = ["autocast_dtype"]
+__all__ = ["autocast_dtype", "without_autocast"]
 
-AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps")  # asking torch for them is a call that compilers cannot trace
+AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps")  # asking torch for others is a call that compilers cannot trace
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 def autocast_dtype(device: str) -> torch.dtype | None:
@@ -14,3 +22,17 @@ def autocast_dtype(device: str) -> torch.dtype | None:
     if device in AUTOCAST_DEVICES and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
     return None
+
+
+def without_autocast(op: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Decorator: an op chooses its precision itself; only its arguments come in that of autocast."""
+
+    @functools.wraps(op)
+    def wrapped(*arguments: Arguments.args, **keywords: Arguments.kwargs) -> Result:
+        first = arguments[0] if arguments else next(iter(keywords.values()))
+        device = first.device.type if isinstance(first, Tensor) else "cpu"
+        on = autocast_dtype(device) is not None
+        with torch.autocast(device, enabled=False) if on else contextlib.nullcontext():
+            return op(*arguments, **keywords)
+
+    return wrapped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 
@@ -51,7 +52,7 @@ class StepRunner:
         self._taken = 0
         self._capture = self._may_capture(section, world)
         # Everything before the first replay runs on a side stream, as a capture asks for.
-        self._stream = torch.cuda.Stream(world.device) if self._capture else None
+        self._stream = _side_stream(world.device) if self._capture else None
         if compiled:
             step.objective = torch.compile(step.objective, dynamic=False)  # type: ignore[assignment]
             step.batch = torch.compile(step.batch, dynamic=False)  # a dozen small kernels become two or three
@@ -128,6 +129,12 @@ class StepRunner:
         with torch.cuda.stream(self._stream):
             step()
         torch.cuda.current_stream().wait_stream(self._stream)
+
+
+@functools.cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all runs of a process: libraries keep workspaces for every stream that they have seen."""
+    return torch.cuda.Stream(device)
 
 
 def _first_line(error: Exception) -> str:

@@ -55,6 +55,8 @@ class Engine:
         self.recipe, self.folder, self.world = recipe, folder, world
         device = world.device
         channels_last = device.type == "cuda"
+        # What others hold on the device, such as libraries since a run before this one, is not this run's memory.
+        self._memory_of_others = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
         self.feed = Feed.build(recipe, source, world, channels_last)
         self.total_steps = steps_of(recipe, self.feed)
         self.precision = choose_precision(recipe.training.precision, device)
@@ -177,7 +179,8 @@ class Engine:
             "mode": mode,
         }
         if self.world.device.type == "cuda":
-            record["peak_memory_bytes"] = torch.cuda.max_memory_allocated(self.world.device)
+            peak = torch.cuda.max_memory_allocated(self.world.device)
+            record["peak_memory_bytes"] = peak - self._memory_of_others
         check_loss(record["loss"], self.done, self.recipe, last_checkpoint(self.folder.checkpoints))
         self._write(record)
         self.last_record = record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["check_bias", "check_linear", "check_mask", "check_sizes"]
+__all__ = ["check_bias", "check_linear", "check_mask", "check_sizes", "inside_transform"]
 
 
 def check_linear(u: Tensor, weight: Tensor) -> None:
@@ -43,8 +43,8 @@ def check_mask(mask: Tensor, B: int, I: int) -> Tensor:
     if tuple(mask.shape) not in ((B, I), (I,)):
         raise ValueError(f"mask must be [B, I] = [{B}, {I}] or [{I}], got {list(mask.shape)}")
     mask = mask.expand(B, I)
-    # Looking at the values waits for the device, which a compiled or captured step must not do.
-    unseen = torch.compiler.is_compiling() or mask.is_meta or _capturing(mask)
+    # Looking at the values waits for the device, which a compiled or captured step must not do; vmap has none to show.
+    unseen = torch.compiler.is_compiling() or mask.is_meta or _capturing(mask) or inside_transform()
     if not unseen and not bool(mask.any(dim=1).all()):
         empty = (~mask.any(dim=1)).nonzero().flatten().tolist()
         raise ValueError(
@@ -52,6 +52,11 @@ def check_mask(mask: Tensor, B: int, I: int) -> Tensor:
             "drop these examples or keep at least one capsule in each"
         )
     return mask
+
+
+def inside_transform() -> bool:
+    """Whether ``torch.func`` (vmap, grad, jvp) is at work, which sees through plain tensor operations only."""
+    return torch._C._are_functorch_transforms_active()
 
 
 def _capturing(x: Tensor) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import torch
 from torch import Tensor
 
-from torchcaps.ops.precision import autocast_dtype
+from torchcaps.ops.precision import autocast_dtype, without_autocast
 from torchcaps.ops.routing import eager, naive, triton
 from torchcaps.ops.routing.backends import choose_backend
 from torchcaps.ops.routing.checks import check_bias, check_linear, check_mask, check_sizes
@@ -26,6 +25,7 @@ def votes(u: Tensor, weight: Tensor) -> Tensor:
         u: ``[B, I, P]``. weight: ``[I, J, D, P]``, or ``[J, D, P]`` shared by all lower capsules.
         Returns ``[B, I, J, D]``.
     """
+    u, weight = _common_dtype(u, weight)
     check_linear(u, weight)
     return form_votes(u, weight).transpose(1, 2)
 
@@ -51,6 +51,7 @@ def dynamic_routing(
     *,
     return_trace: Literal[True],
 ) -> tuple[Tensor, RoutingTrace]: ...
+@without_autocast
 def dynamic_routing(
     votes: Tensor,
     iterations: int = 3,
@@ -174,22 +175,22 @@ def capsule_linear(
         u = u.masked_fill(~mask[:, :, None], 0)  # a zero capsule casts zero votes
     if return_trace:
         return dynamic_routing(votes(u, weight), iterations, bias, leaky, mask, gradient, return_trace=True)
+    return _capsule_linear(u, weight, bias, mask, options, backend)
+
+
+@without_autocast
+def _capsule_linear(
+    u: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None, options: RoutingOptions, backend: str
+) -> Tensor:
     name, _ = choose_backend(backend, u, weight)
-    with _without_autocast(u.device.type):
-        if name == "naive":
-            return naive.capsule_linear(u, weight, bias, mask, options).to(u.dtype)
-        if name == "triton":
-            return triton.capsule_linear(u, weight, bias, options)
-        return eager.capsule_linear(u, weight, bias, options)
+    if name == "naive":
+        return naive.capsule_linear(u, weight, bias, mask, options).to(u.dtype)
+    if name == "triton":
+        return triton.capsule_linear(u, weight, bias, options)
+    return eager.capsule_linear(u, weight, bias, options)
 
 
 def _common_dtype(u: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Autocast's dtype inside autocast, as for any matrix product; else the wider of the two."""
     dtype = autocast_dtype(u.device.type) or torch.promote_types(u.dtype, weight.dtype)
     return u.to(dtype), weight.to(dtype)
-
-
-def _without_autocast(device: str) -> contextlib.AbstractContextManager[Any]:
-    """The backends choose their precision themselves."""
-    on = autocast_dtype(device) is not None
-    return torch.autocast(device, enabled=False) if on else contextlib.nullcontext()

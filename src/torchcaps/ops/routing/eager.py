@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchcaps.ops.routing.checks import inside_transform
 from torchcaps.ops.routing.loop import Iteration, form_votes, iterate
 from torchcaps.ops.routing.options import RoutingOptions
 from torchcaps.ops.squash import squash
@@ -25,7 +26,8 @@ VOTE_BYTES_AT_A_TIME = {
 
 def capsule_linear(u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
     """``u`` ``[B, I, P]``, ``weight`` ``[I, J, D, P]`` or ``[J, D, P]`` → capsules ``[B, J, D]``."""
-    if torch.compiler.is_compiling():  # the compiler fuses and differentiates the plain loop better than we could
+    # The compiler fuses and differentiates the plain loop better than we could, and torch.func can see through it.
+    if torch.compiler.is_compiling() or inside_transform():
         return iterate(form_votes(u, weight), bias, options)[-1].outputs.to(u.dtype)
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (u, weight, bias)):
         return _CapsuleLinear.apply(u, weight, bias, options)
@@ -73,6 +75,9 @@ class _CapsuleLinear(torch.autograd.Function):
 def _differentiable_backward(
     u: Tensor, weight: Tensor, bias: Tensor | None, grad_output: Tensor, options: RoutingOptions
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    # Views of the arguments: of the arguments themselves one may depend on another, such as u on weights that are used
+    # twice, and that path is not ours to count.
+    u, weight, bias = u.view_as(u), weight.view_as(weight), None if bias is None else bias.view_as(bias)
     capsules = iterate(form_votes(u, weight), bias, options)[-1].outputs.to(u.dtype)
     wanted = [t for t in (u, weight, bias) if t is not None and t.requires_grad]
     found = iter(torch.autograd.grad(capsules, wanted, grad_output, create_graph=True))

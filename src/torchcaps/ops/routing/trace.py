@@ -32,9 +32,12 @@ class RoutingTrace:
         return len(self.outputs)
 
     def entropy(self) -> Tensor:
-        """Mean entropy of the coefficients in nats, ``[R, B]``: ln J when every parent is equal, 0 for a tree.
+        """Mean entropy of the shares of a child in nats, ``[R, B]``: ln J when every parent is equal, 0 for a tree.
 
-        Each child counts equally; a masked child counts as 0.
+        The shares are the coefficients by size, divided by their sum over the parents, so that they sum to 1 in every
+        routing. Each child counts equally; a masked child counts as 0.
         """
         tiny = torch.finfo(self.coefficients.dtype).tiny  # 0·ln 0 is 0, and so is its gradient
-        return -(self.coefficients * self.coefficients.clamp(min=tiny).log()).sum(-1).mean(-1)
+        sizes = self.coefficients.abs()
+        shares = sizes / sizes.sum(-1, keepdim=True).clamp(min=tiny)
+        return -(shares * shares.clamp(min=tiny).log()).sum(-1).mean(-1)

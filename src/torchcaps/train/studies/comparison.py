@@ -118,9 +118,9 @@ def comparison_study(data: str, settings: Settings | None = None) -> Study:
             f"{how} The test split is looked at once a run, by the average of the weights. Difference: mean error less "
             "that of dynamic routing, with Welch's 95 % interval. Turned: error on the same examples, turned to both "
             "sides, which training never showed. Images/s and peak memory are of training at batch 128, medians "
-            "after the first fifth; images/s of the fastest seed. Coupling entropy, in nats, and parents of a child, e "
-            "to the power of its entropy, are means over the children of the class capsules after the last iteration: "
-            "0 and 1 where every child serves one parent."
+            "after the first fifth, of the fastest and the leanest seed. Coupling entropy, in nats, and parents of a "
+            "child, e to the power of its entropy, are means over the children of the class capsules after the last "
+            "iteration: 0 and 1 where every child serves one parent."
         ),
     )
 

@@ -56,7 +56,8 @@ def _last_parents(result: StudyResult, folder: Path) -> float | None:
 FACTS = {
     # Of the fastest seed: others may have shared the machine with other work, which can only slow them down.
     "images/s": Fact(lambda result, folder: settled_median(folder / METRICS, "images_per_second"), "{:,.0f}", max),
-    "peak memory in MiB": Fact(_peak_memory, "{:,.0f}"),
+    # Of the leanest seed: others may count what a run before them left on the device.
+    "peak memory in MiB": Fact(_peak_memory, "{:,.0f}", min),
     "parameters": Fact(lambda result, folder: result.parameters, "{:,.0f}"),
     "coupling entropy": Fact(_last_entropy, "{:.3f}"),
     "parents of a child": Fact(_last_parents, "{:.2f}"),
@@ -64,7 +65,7 @@ FACTS = {
 
 
 def fact_number(name: str, results: Sequence[StudyResult], root: Path) -> float | None:
-    """Mean over the finished runs of a cell; of a speed, the highest."""
+    """Mean over the finished runs of a cell; the highest speed, the lowest memory."""
     found = [FACTS[name].read(result, run_path(root, result.cell, result.seed)) for result in results]
     numbers = [number for number in found if number is not None]
     return FACTS[name].over_seeds(numbers) if numbers else None

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-from collections.abc import Callable
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,12 +12,9 @@ from torchcaps.ops.routing.output import RoutingOutput
 from torchcaps.ops.routing.trace import RoutingTrace
 from torchcaps.ops.squash import capsule_lengths
 
-__all__ = ["Prepared", "Recorder", "check_iterations", "prepare", "squashed_output", "standardized", "without_autocast"]
+__all__ = ["Prepared", "Recorder", "check_iterations", "child_shares", "prepare", "squashed_output", "standardized"]
 
-AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps")  # asking torch for others is a call that compilers cannot trace
-STANDARD_FLOOR = 1e-4  # of a variance over parents
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+LEAST_ACTIVATION = 1e-12  # in a logarithm or a quotient; what is less counts as this, and gets no gradient
 
 
 class Prepared(NamedTuple):
@@ -95,27 +89,30 @@ class Recorder:
         return RoutingTrace(logits, coefficients, outputs, torch.stack(self.activations) if self.activations else None)
 
 
-def standardized(costs: Tensor) -> Tensor:
-    """Costs ``[B, J]`` with mean 0 and deviation 1 over the parents; all 0 where they are equal, as for zero votes."""
+def child_shares(logits: Tensor, ready: Prepared) -> Tensor:
+    r"""Of what a parent receives, the share of each child, ``[B, I, J]``; all 0 where no child is present.
+
+    With :math:`c_{ij} = \mathrm{softmax}_j` of the logits this is :math:`c_{ij} a_i / \sum_k c_{kj} a_k`, taken as
+    :math:`\mathrm{softmax}_i(\ln c_{ij} + \ln a_i)`: a parent to which next to nothing is sent
+    has finite gradients, too.
+    """
+    amounts = logits.log_softmax(dim=2) + ready.activations.clamp(min=LEAST_ACTIVATION).log().unsqueeze(2)
+    if ready.mask is not None:
+        amounts = amounts.masked_fill(~ready.mask.unsqueeze(2), torch.finfo(amounts.dtype).min)
+    silent = (ready.activations == 0).all(dim=1)
+    return amounts.softmax(dim=1).masked_fill(silent[:, None, None], 0)
+
+
+def standardized(costs: Tensor, floor: float) -> Tensor:
+    """Costs ``[B, J]`` with mean 0 and deviation 1 over the parents, less where their variance is below ``floor``.
+
+    Without a floor two costs would always be +1 and −1, by however little they differ, and have no gradient.
+    """
     spread, average = torch.var_mean(costs, dim=1, correction=0, keepdim=True)
-    return (costs - average) / (spread + STANDARD_FLOOR).sqrt()
+    return (costs - average) / (spread + floor).sqrt()
 
 
 def squashed_output(capsules: Tensor, dtype: torch.dtype, recorder: Recorder) -> RoutingOutput:
     """The result of a routing whose capsules are squashed: their lengths are the activations."""
     capsules = capsules.to(dtype)
     return RoutingOutput(capsules, capsule_lengths(capsules), recorder.trace())
-
-
-def without_autocast(routing: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Decorator: a routing chooses its precision itself; only the votes come in that of autocast."""
-
-    @functools.wraps(routing)
-    def wrapped(*arguments: Arguments.args, **keywords: Arguments.kwargs) -> Result:
-        first = arguments[0] if arguments else next(iter(keywords.values()))
-        device = first.device.type if isinstance(first, Tensor) else "cpu"
-        on = device in AUTOCAST_DEVICES and torch.is_autocast_enabled(device)
-        with torch.autocast(device, enabled=False) if on else contextlib.nullcontext():
-            return routing(*arguments, **keywords)
-
-    return wrapped

@@ -7,10 +7,20 @@ import math
 import torch
 from torch import Tensor
 
-from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, standardized, without_autocast
+from torchcaps.ops.precision import without_autocast
+from torchcaps.ops.routing.family.common import (
+    LEAST_ACTIVATION,
+    Recorder,
+    check_iterations,
+    child_shares,
+    prepare,
+    standardized,
+)
 from torchcaps.ops.routing.output import RoutingOutput
 
 __all__ = ["em_expectation", "em_maximisation", "em_routing", "inverse_temperature_at"]
+
+SPREAD_FLOOR = 1.0  # of the variance of costs over parents, which are in nats a number of a vote
 
 
 @without_autocast
@@ -48,7 +58,8 @@ def em_routing(
         variance_floor: ε, so that one vote alone has a finite likelihood.
         standardize: take the costs relative to those of the other parents, (cost − mean over j) / deviation over j.
             The paper's costs grow with the number of children and dimensions, so that a λ for one layer may drive the
-            activations of another to 0 or 1, where little is learned; standardised, they do not grow.
+            activations of another to 0 or 1, where little is learned; standardised, they do not grow. A single parent
+            has nothing to compare with: its activation is sigmoid(λ β_a).
 
     Shape:
         votes: ``[B, I, J, D]``. beta_a, beta_u: ``[J]``. activations: ``[B, I]``. mask: ``[B, I]`` or ``[I]``.
@@ -69,13 +80,15 @@ def em_routing(
     beta_a, beta_u = beta_a.to(ready.votes.dtype), beta_u.to(ready.votes.dtype)
     recorder = Recorder(return_trace, ready.mask)
     logits = ready.votes.new_zeros(ready.votes.shape[:3])
+    # What each parent would pay if all received alike and every number cost one nat: the unit of relative costs.
+    even_cost = (ready.activations.sum(dim=1, keepdim=True) * (D / J)).clamp(min=LEAST_ACTIVATION)
     for iteration in range(1, check_iterations(iterations) + 1):
         responsibilities = logits.softmax(dim=2)
-        weights = responsibilities * ready.activations.unsqueeze(2)
-        means, variances, totals = em_maximisation(ready.votes, weights, variance_floor)
-        cost = (D * beta_u + 0.5 * variances.log().sum(dim=2)) * totals
+        means, variances, _ = em_maximisation(ready.votes, child_shares(logits, ready), variance_floor)
+        received = (responsibilities * ready.activations.unsqueeze(2)).sum(dim=1)
+        cost = (D * beta_u + 0.5 * variances.log().sum(dim=2)) * received
         if standardize:
-            cost = standardized(cost)
+            cost = standardized(cost / even_cost, SPREAD_FLOOR)
         scores = inverse_temperature_at(iteration, inverse_temperature) * (beta_a - cost)
         if return_trace:
             recorder.add(logits, responsibilities, means, scores.sigmoid())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, squashed_output, without_autocast
+from torchcaps.ops.precision import without_autocast
+from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, squashed_output
 from torchcaps.ops.routing.output import RoutingOutput
 from torchcaps.ops.squash import squash as squash_named
 

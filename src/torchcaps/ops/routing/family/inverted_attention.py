@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, without_autocast
+from torchcaps.ops.precision import without_autocast
+from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare
 from torchcaps.ops.routing.output import RoutingOutput
 
 __all__ = ["inverted_attention_routing"]

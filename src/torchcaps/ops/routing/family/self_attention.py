@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from torchcaps.ops.routing.family.common import Recorder, prepare, squashed_output, without_autocast
+from torchcaps.ops.precision import without_autocast
+from torchcaps.ops.routing.family.common import Recorder, prepare, squashed_output
 from torchcaps.ops.routing.output import RoutingOutput
 from torchcaps.ops.squash import squash as squash_named
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from torchcaps.ops.routing.family.common import Recorder, prepare, without_autocast
+from torchcaps.ops.precision import without_autocast
+from torchcaps.ops.routing.family.common import LEAST_ACTIVATION, Recorder, child_shares, prepare
 from torchcaps.ops.routing.output import RoutingOutput
 
 __all__ = ["gate_logits", "self_routing"]
@@ -46,11 +47,9 @@ def self_routing(
     if ready.mask is not None:
         logits = logits.masked_fill(~ready.mask.unsqueeze(2), 0)
     coefficients = logits.softmax(dim=2)
-    weights = coefficients * ready.activations.unsqueeze(2)
-    shares = weights.sum(dim=1)  # [B, J]
-    tiny = torch.finfo(shares.dtype).tiny
-    capsules = torch.einsum("bij,bijd->bjd", weights / shares.clamp(min=tiny).unsqueeze(1), ready.votes)
-    present = shares / ready.activations.sum(dim=1, keepdim=True).clamp(min=tiny)
+    capsules = torch.einsum("bij,bijd->bjd", child_shares(logits, ready), ready.votes)
+    received = (coefficients * ready.activations.unsqueeze(2)).sum(dim=1)  # [B, J]
+    present = received / ready.activations.sum(dim=1, keepdim=True).clamp(min=LEAST_ACTIVATION)
     recorder = Recorder(return_trace, ready.mask)
     recorder.add(logits, coefficients, capsules, present)
     return RoutingOutput(capsules.to(votes.dtype), present, recorder.trace())

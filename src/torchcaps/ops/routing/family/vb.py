@@ -8,12 +8,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, standardized, without_autocast
+from torchcaps.ops.precision import without_autocast
+from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, standardized
 from torchcaps.ops.routing.family.digamma import digamma
 from torchcaps.ops.routing.output import RoutingOutput
 
 __all__ = ["Posterior", "vb_expectation", "vb_maximisation", "vb_routing"]
 
+SPREAD_FLOOR = 1e-4  # of the variance of entropies over parents
 PRIOR_COUNT = 1.0  # α₀ of the proportions and κ₀ of the means; the mean m₀ is 0
 
 
@@ -81,7 +83,7 @@ def vb_routing(
         torch.Size([2, 3])
     """
     ready = prepare(votes, mask, activations=activations)
-    J = votes.shape[2]
+    J, D = votes.shape[2:]
     for name, beta in (("beta_a", beta_a), ("beta_u", beta_u)):
         if tuple(beta.shape) != (J,):
             raise ValueError(f"{name} must be [J] = [{J}], got {list(beta.shape)}")
@@ -95,7 +97,8 @@ def vb_routing(
         posterior = vb_maximisation(ready.votes, responsibilities * ready.activations.unsqueeze(2), prior_scatter)
         if return_trace or not remaining:
             cost = _weighted_entropy(posterior)
-            cost = standardized(cost) if standardize else cost
+            if standardize:
+                cost = standardized(cost / (D / J), SPREAD_FLOOR)  # in nats a number, for an even share
             present = (inverse_temperature * (offset - cost)).sigmoid()
             recorder.add(logits, responsibilities, posterior.means, present)
         if remaining:

@@ -63,7 +63,7 @@ def em(
             means.append(mean)
             variances.append(variance)
         if standardize:
-            costs = _standardized(costs)
+            costs = _standardized(costs, D / J * total([a[:, i] for i in range(I)]), 1.0)
         activations = [torch.sigmoid(final * (1 - 0.95**t) * (beta_a[j] - costs[j])) for j in range(J)]
         for i in range(I):
             log_densities = []
@@ -75,9 +75,10 @@ def em(
     return torch.stack(means, dim=1), torch.stack(activations, dim=1)
 
 
-def _standardized(costs: list[Tensor]) -> list[Tensor]:
+def _standardized(costs: list[Tensor], unit: Tensor | float, floor: float) -> list[Tensor]:
+    costs = [cost / unit for cost in costs]
     average = total(costs) / len(costs)
-    deviation = (total([(cost - average) ** 2 for cost in costs]) / len(costs) + 1e-4).sqrt()
+    deviation = (total([(cost - average) ** 2 for cost in costs]) / len(costs) + floor).sqrt()
     return [(cost - average) / deviation for cost in costs]
 
 
@@ -121,7 +122,7 @@ def vb(
         entropy = D / 2 * math.log(2 * math.pi * math.e) - log_precisions[j] / 2
         costs.append(log_proportions[j].exp() * entropy)
     if standardize:
-        costs = _standardized(costs)
+        costs = _standardized(costs, D / J, 1e-4)
     activations = [torch.sigmoid(inverse_temperature * (beta_a[j] - beta_u[j] - costs[j])) for j in range(J)]
     return torch.stack(means, dim=1), torch.stack(activations, dim=1)
 
