@@ -73,7 +73,10 @@ def test_unknown_variant_and_other_classes(small_run, tmp_path):
         parse_data_name("multimnist:big")
     folder = write_picture_folder(tmp_path / "set", {"cat": 5, "dog": 5})
     model = load_model(small_run)
-    examples = choose_examples(open_run(small_run), model, f"folder:{folder}")
+    with pytest.raises(TorchcapsError, match=r"tells apart 0, 1, .*, but the classes of folder:.* are cat, dog"):
+        choose_examples(open_run(small_run), model, f"folder:{folder}")
+    model.save_pretrained(tmp_path / "nameless")
+    examples = choose_examples(open_run(tmp_path / "nameless"), model, f"folder:{folder}")
     assert examples.split.images.shape[1:] == (1, 28, 28)  # read in the form that the model takes
     with pytest.raises(TorchcapsError, match=r"10 classes apart, but folder:.* has 2"):
         examples.evaluate(model)

@@ -16,6 +16,7 @@ from torchcaps.data.source import Source, Split
 from torchcaps.data.window import to_unit_float
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import metrics
+from torchcaps.eval.class_pairing import pair_classes
 from torchcaps.eval.evaluate import BATCH_SIZE, EvaluationResult, Watch, evaluate, evaluate_pairs, spread_pairs
 from torchcaps.eval.recipe_facts import DataChoice, RecipeFacts, parse_data_name, recipe_facts
 from torchcaps.eval.runs import Run
@@ -107,7 +108,7 @@ def choose_examples(
     data_dir: Path | None = None,
     pairs: int = DEFAULT_PAIRS,
 ) -> Examples:
-    """The examples that a command works on.
+    """The examples that a command works on, their labels in the order of the model's classes where both have names.
 
     Args:
         name: see :func:`torchcaps.eval.recipe_facts.parse_data_name`; left out, what the recipe says.
@@ -127,6 +128,9 @@ def choose_examples(
         warnings.simplefilter("always", data.SampleDataWarning)
         source = _load(choice.source, facts, data_dir)
     split = _split(source, split_name, facts)
+    classes, split = pair_classes(run, model.num_classes, source.name, source.classes, split)
+    if len(classes) > source.num_classes:
+        remarks.append(f"{source.name} has pictures of {source.num_classes} of the model's {len(classes)} classes")
     remarks += [str(warning.message).split(". ")[0] for warning in caught]
     if source.is_sample and not caught:
         remarks.append(f"{source.name} is a small sample; its error does not stand beside published ones")
@@ -134,12 +138,12 @@ def choose_examples(
         remarks.append("no recipe says that these examples were held out: the model may have been trained on them")
     if choice.variant is None:
         augment = fitting(facts.augment, split.images, model)
-        return Examples(str(choice), split_name, source.classes, split, tuple(remarks), augment=augment)
+        return Examples(str(choice), split_name, classes, split, tuple(remarks), augment=augment)
     made = MultiMNIST(split, choice.variant)
     indices = spread_pairs(made, pairs)
     if len(indices) < len(made):
         remarks.append(f"{len(indices):,} of {len(made):,} pairs, evenly spaced")
-    return Examples(str(choice), split_name, source.classes, split, tuple(remarks), made, indices)
+    return Examples(str(choice), split_name, classes, split, tuple(remarks), made, indices)
 
 
 def _channels(model: Model) -> int | None:
