@@ -103,6 +103,8 @@ def fit(
             folder.check_free()
         world.wait()  # nobody starts the run before all have looked
         source = source or load_source(recipe, data_dir)
+        if resume:
+            folder.check_data(source.classes, len(source.train))
         engine = Engine(recipe, source, folder, world)
         if resume:
             engine.resume()
@@ -144,6 +146,7 @@ def _describe(source: Source, engine: Engine) -> dict[str, Any]:
         "is_sample": source.is_sample,
         "image_shape": list(engine.feed.image_shape),
         "classes": list(source.classes),
+        "training_pictures": len(source.train),
         "steps": engine.total_steps,
         "steps_per_epoch": engine.feed.loader.epoch_length / engine.feed.loader.batch_size,
         "validation_examples": engine.feed.validation_count,
