@@ -8,6 +8,7 @@ import re
 import pytest
 import torch
 
+from published_files import write_picture_folder
 from torchcaps.cli.app import main
 from torchcaps.cli.recipes import copy_command, list_command, recipes_app, show_command
 from torchcaps.cli.train import train
@@ -44,6 +45,17 @@ def test_a_second_run_asks_for_resume_or_a_new_name(capsys):
     assert "runs/mine already holds a run. Add --resume" in error
     assert "--name" in error
     assert main(["train", "demo", *QUICK, "--steps", "1", "--name", "mine", "--resume"]) == 0
+
+
+@pytest.mark.filterwarnings("default")
+def test_skipped_files_are_counted_in_one_line(tmp_path, capsys):
+    folder = write_picture_folder(tmp_path / "set", {"cat": 15, "dog": 15}, size=28)
+    (folder / "cat" / "broken.png").write_bytes(b"")
+    (folder / "dog" / "notes.txt").write_text("not a picture")
+    source = f"data.source=folder:{folder}"
+    assert main(["train", "folder", source, *QUICK, "--steps", "1"]) == 0
+    said = f"WARNING: 2 files or folders were skipped; torchcaps data info folder:{folder} names them\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +106,11 @@ def fit(
         source = source or load_source(recipe, data_dir)
         if resume:
             folder.check_data(source.classes, len(source.train))
+        if source.skipped and world.is_main:
+            warnings.warn(
+                f"{len(source.skipped):,} files or folders were skipped; torchcaps data info {source.name} names them",
+                stacklevel=2,
+            )
         engine = Engine(recipe, source, folder, world)
         if resume:
             engine.resume()
