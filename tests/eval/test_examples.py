@@ -54,6 +54,15 @@ def test_pairs(pairs_run):
     assert things_in_a_picture(run) == 2
 
 
+def test_classes_come_in_turn_until_there_are_enough(small_run, pairs_run):
+    digits = choose_examples(open_run(small_run), load_model(small_run))
+    assert digits.labels(digits.classes_in_turn(23)).tolist() == [*range(10), *range(10), 0, 1, 2]
+    assert digits.classes_in_turn(10).tolist() == digits.one_of_each_class().tolist()
+    assert sorted(digits.classes_in_turn(1000).tolist()) == list(range(500))
+    pairs = choose_examples(open_run(pairs_run), load_model(pairs_run), pairs=300)
+    assert len(set(pairs.classes_in_turn(40).tolist())) == 40
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

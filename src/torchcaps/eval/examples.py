@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 import torch
@@ -96,8 +97,19 @@ class Examples:
 
     def one_of_each_class(self, most: int = 12) -> Tensor:
         """Positions of the first example of each class, each once, at most so many."""
-        first = [self.of_class(j)[:1].tolist() for j in range(len(self.classes))]
-        return torch.tensor(list(dict.fromkeys(position for found in first for position in found))[:most])
+        return self._in_turn(most, rounds=1)
+
+    def classes_in_turn(self, most: int) -> Tensor:
+        """Positions of the first example of each class, then the second of each, and so on, each once, at most so many.
+
+        Fewer come back only where there are no more examples.
+        """
+        return self._in_turn(most, rounds=most)
+
+    def _in_turn(self, most: int, rounds: int) -> Tensor:
+        by_class = [self.of_class(j)[:rounds].tolist() for j in range(len(self.classes))]
+        turns = (position for turn in zip_longest(*by_class) for position in turn if position is not None)
+        return torch.tensor(list(dict.fromkeys(turns))[:most])
 
 
 def choose_examples(
