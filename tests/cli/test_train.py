@@ -65,6 +65,8 @@ def test_skipped_files_are_counted_in_one_line(tmp_path, capsys):
         (["demo", "optimizer.lrr=1"], "did you mean optimizer.lr?"),
         (["demo", "model.name=capsnett"], "unknown model 'capsnett'"),
         (["demo", "--device", "cuda:77"], "is not on this machine"),
+        (["demo", "training.steps=2", "training.epochs=2"], "both given, but a run has one length"),
+        (["demo", "training.epochs=2", "--steps", "2"], "training.epochs=2 and training.steps=2 are both given"),
         (["demo", "--resume"], "holds no run to resume"),
         (["demo", "data.source=mnits"], "did you mean 'mnist'"),
         (["folder"], "pictures is not a folder"),
@@ -127,6 +129,7 @@ def test_examples_of_the_help_run(example, tmp_path, monkeypatch, capsys):
     words = example.split()[1:]
     if words[0] == "train":
         monkeypatch.setattr("torchcaps.train.feed.load", lambda *name, **options: random_source((1, 28, 28)))
+        words = [word for word in words if not word.startswith("training.epochs=")]  # one length, the one below
         words += [*QUICK, "--steps", "1", "training.batch_size=4"]
         if "--resume" in words:
             assert main([word for word in words if word != "--resume"]) == 0

@@ -16,6 +16,7 @@ from torchcaps.train.engine import Engine
 from torchcaps.train.feed import load_source
 from torchcaps.train.interrupt import StopRequest, stop_on_signals
 from torchcaps.train.log import JsonLines, make_progress
+from torchcaps.train.overrides import check_one_length
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe
 from torchcaps.train.run_folder import RunFolder
@@ -93,6 +94,8 @@ def fit(
     """
     stop = StopRequest(seconds)
     if not isinstance(recipe, Recipe):
+        overrides = tuple(overrides)
+        check_one_length(overrides)
         recipe = load_recipe(recipe, overrides)
     if seed is not None:
         recipe = dataclasses.replace(recipe, seed=seed)
