@@ -72,11 +72,14 @@ def test_with_nothing_reachable_fetch_says_what_to_do_and_the_sample_works(capsy
 def test_info_lists_pictures_that_were_skipped(tmp_path, capsys):
     folder = write_picture_folder(tmp_path / "set", {"cat": 4, "dog": 4})
     (folder / "cat" / "broken.png").write_bytes(picture_bytes(np.zeros((5, 5), np.uint8))[:30])
+    (folder / "dog" / "notes.txt").write_text("not a picture")
+    (folder / "bird").mkdir()
     assert main(["data", "info", f"folder:{folder}", "--size", "12"]) == 0
     output = capsys.readouterr().out
     assert "1×12×12" in output
-    assert "1 pictures were skipped" in output
-    assert "broken.png" in output
+    assert "skipped, 3 files or folders:" in output
+    assert all(name in output for name in ("broken.png", "notes.txt", "bird: no class"))
+    (folder / "bird").rmdir()
     assert main(["data", "info", f"folder:{folder}", "--strict"]) == 1
     assert "broken.png" in capsys.readouterr().err
 

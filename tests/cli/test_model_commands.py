@@ -25,7 +25,8 @@ from small_runs import shared_run
 from torchcaps.cli import predict
 from torchcaps.cli.app import app, main
 from torchcaps.data import sample_digits
-from torchcaps.eval import evaluate, load_model
+from torchcaps.eval import evaluate, figures, load_model
+from torchcaps.eval.figures import reconstruction_figure
 
 COMMANDS = (
     "evaluate",
@@ -191,6 +192,34 @@ def test_tweak_and_reconstruct_write_pictures_of_the_right_shape(place):
     assert main(["reconstruct", "runs/demo", "--count", "4", "--out", "rows.png"]) == 0
     with Image.open("rows.png") as rows:
         assert np.asarray(rows.convert("L")).std() > 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "columns", "classes"),
+    [
+        (["runs/demo", "--count", "25"], 25, 1),
+        (["runs/demo", "pictures"], 2, 1),
+        (["runs/pairs", "--count", "15"], 15, 2),
+        (["runs/pairs", "pictures"], 2, 2),
+    ],
+)
+def test_reconstruct_shows_as_many_as_asked_and_names_both_of_a_pair(arguments, columns, classes, place, monkeypatch):
+    shown = {}
+
+    def note(images, drawn, names, title):
+        shown.update(images=images, drawn=drawn, names=names)
+        return reconstruction_figure(images, drawn, names, title)
+
+    monkeypatch.setattr(figures, "reconstruction_figure", note)
+    assert main(["reconstruct", *arguments]) == 0
+    assert len(shown["images"]) == len(shown["names"]) == columns
+    model = load_model(arguments[0])
+    with torch.no_grad():
+        out = model(shown["images"])
+        best = out.lengths.topk(classes, dim=1).indices
+        drawn = sum(model.reconstruct(out.capsules, best[:, place]) for place in range(classes))
+    assert shown["names"] == [", ".join(map(str, row)) for row in best.tolist()]
+    torch.testing.assert_close(shown["drawn"], drawn.clamp(max=1))
 
 
 def test_exported_weights_give_the_same_answers(place):

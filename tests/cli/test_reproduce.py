@@ -8,6 +8,7 @@ import typer
 from study_examples import check_example, examples_of
 from torchcaps.cli.app import main
 from torchcaps.cli.study_runs import read_time
+from torchcaps.train.studies import get_study
 from training_runs import TINY
 
 
@@ -30,6 +31,19 @@ def test_a_study_from_the_command_line(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out == out
     assert main([*command, "--set", "optimizer.lr=0.5"]) == 1
     assert "other settings (optimizer.lr differ)" in capsys.readouterr().err
+
+
+def test_steps_and_epochs_in_one_call(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    asked = []
+    monkeypatch.setattr("torchcaps.train.studies.run_study", lambda study, options, say: asked.append(options.changes))
+    lengths = ["--set", "training.steps=4", "--set"]
+    assert main(["reproduce", "ablation", *lengths, "training.epochs=2"]) == 1
+    assert "training.steps=4 and training.epochs=2 are both given" in capsys.readouterr().err
+    assert not asked
+    main(["reproduce", "ablation", *lengths, "training.epochs=0"])
+    study = get_study("ablation")
+    assert study.recipe(study.cells[0], 0, asked[0]).training.steps == 4
 
 
 def test_time_that_is_over_exits_with_three(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import re
 import pytest
 import torch
 
+from published_files import write_picture_folder
 from torchcaps.cli.app import main
 from torchcaps.cli.recipes import copy_command, list_command, recipes_app, show_command
 from torchcaps.cli.train import train
@@ -46,6 +47,17 @@ def test_a_second_run_asks_for_resume_or_a_new_name(capsys):
     assert main(["train", "demo", *QUICK, "--steps", "1", "--name", "mine", "--resume"]) == 0
 
 
+@pytest.mark.filterwarnings("default")
+def test_skipped_files_are_counted_in_one_line(tmp_path, capsys):
+    folder = write_picture_folder(tmp_path / "set", {"cat": 15, "dog": 15}, size=28)
+    (folder / "cat" / "broken.png").write_bytes(b"")
+    (folder / "dog" / "notes.txt").write_text("not a picture")
+    source = f"data.source=folder:{folder}"
+    assert main(["train", "folder", source, *QUICK, "--steps", "1"]) == 0
+    said = f"WARNING: 2 files or folders were skipped; torchcaps data info folder:{folder} names them\n"
+    assert capsys.readouterr().err == said
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -53,6 +65,8 @@ def test_a_second_run_asks_for_resume_or_a_new_name(capsys):
         (["demo", "optimizer.lrr=1"], "did you mean optimizer.lr?"),
         (["demo", "model.name=capsnett"], "unknown model 'capsnett'"),
         (["demo", "--device", "cuda:77"], "is not on this machine"),
+        (["demo", "training.steps=2", "training.epochs=2"], "both given, but a run has one length"),
+        (["demo", "training.epochs=2", "--steps", "2"], "training.epochs=2 and training.steps=2 are both given"),
         (["demo", "--resume"], "holds no run to resume"),
         (["demo", "data.source=mnits"], "did you mean 'mnist'"),
         (["folder"], "pictures is not a folder"),
@@ -115,6 +129,7 @@ def test_examples_of_the_help_run(example, tmp_path, monkeypatch, capsys):
     words = example.split()[1:]
     if words[0] == "train":
         monkeypatch.setattr("torchcaps.train.feed.load", lambda *name, **options: random_source((1, 28, 28)))
+        words = [word for word in words if not word.startswith("training.epochs=")]  # one length, the one below
         words += [*QUICK, "--steps", "1", "training.batch_size=4"]
         if "--resume" in words:
             assert main([word for word in words if word != "--resume"]) == 0

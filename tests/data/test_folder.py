@@ -17,6 +17,16 @@ from torchcaps.data import load
 from torchcaps.data.readers.pictures import decode_pictures
 from torchcaps.errors import DataError
 
+MAGIC = {
+    "png": b"\x89PNG\r\n\x1a\n",
+    "jpg": b"\xff\xd8\xff\xe0",
+    "webp": b"RIFF\x40\x00\x00\x00WEBPVP8 ",
+    "gif": b"GIF89a",
+    "tiff": b"II*\x00",
+    "bmp": b"BM",
+}
+KINDS = {"PNG": "png", "JPEG": "JPG", "WEBP": "webp", "GIF": "gif", "TIFF": "tif", "BMP": "bmp"}
+
 
 def test_a_subfolder_is_a_class_and_a_fifth_is_held_out(tmp_path):
     write_picture_folder(tmp_path, {"dog": 10, "cat": 20})
@@ -38,7 +48,7 @@ def test_kinds_sizes_and_depths_may_be_mixed(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name / "deeper").mkdir(parents=True)
         grey = np.full((30, 20), 100, np.uint8)
-        for kind, suffix in (("PNG", "png"), ("JPEG", "JPG"), ("TIFF", "tif"), ("BMP", "bmp")):
+        for kind, suffix in KINDS.items():
             (tmp_path / name / f"grey.{suffix}").write_bytes(picture_bytes(grey, kind))
         colour = np.zeros((10, 40, 3), np.uint8)
         (tmp_path / name / "deeper" / "colour.png").write_bytes(picture_bytes(colour))
@@ -46,7 +56,7 @@ def test_kinds_sizes_and_depths_may_be_mixed(tmp_path):
         (tmp_path / name / ".hidden.png").write_bytes(b"leftover of a file manager")
     source = load(f"folder:{tmp_path}", size=16)
     assert source.image_shape == (3, 16, 16)
-    assert len(source.train) + len(source.test) == 10
+    assert len(source.train) + len(source.test) == 14
     assert load(f"folder:{tmp_path}", channels=1).image_shape == (1, 64, 64)
 
 
@@ -103,6 +113,38 @@ def test_unreadable_pictures_are_listed_or_an_error(tmp_path):
     assert len(source.train) + len(source.test) == 10
     with pytest.raises(DataError, match="3 of 13 pictures cannot be read"):
         load(f"folder:{tmp_path}", strict=True)
+
+
+def test_files_of_other_kinds_and_folders_without_a_picture_are_listed(tmp_path):
+    write_picture_folder(tmp_path, {"a": 5, "b": 5})
+    (tmp_path / "a" / "notes.txt").write_text("not a picture")
+    (tmp_path / "c" / "deeper").mkdir(parents=True)
+    (tmp_path / "c" / "deeper" / "photo.heic").write_bytes(b"of a telephone")
+    source = load(f"folder:{tmp_path}")
+    assert source.classes == ("a", "b")
+    kind = "not a kind that is read (PNG, JPEG, WebP, GIF, TIFF and BMP)"
+    assert source.skipped == (
+        f"{tmp_path}/a/notes.txt: {kind}",
+        f"{tmp_path}/c/deeper/photo.heic: {kind}",
+        f"{tmp_path}/c: no class, for it holds no picture",
+    )
+    with pytest.raises(DataError, match=r"1 folders cannot be read as classes:\n.*/c: no class"):
+        load(f"folder:{tmp_path}", strict=True)
+
+
+def test_a_class_that_is_not_there_is_named_in_the_error(tmp_path):
+    write_picture_folder(tmp_path, {"a": 5, "b": 0})
+    with pytest.raises(DataError, match=r"one class only, 'a'.*\n.*/b: no class"):
+        load(f"folder:{tmp_path}")
+
+
+def test_a_class_needs_a_readable_picture_to_train(tmp_path):
+    for part in ("train", "test"):
+        write_picture_folder(tmp_path / part, {"a": 2, "b": 2})
+    for path in (tmp_path / "train" / "b").iterdir():
+        path.write_bytes(b"")
+    with pytest.raises(DataError, match="classes without readable pictures in train: b"):
+        load(f"folder:{tmp_path}")
 
 
 def test_a_picture_above_the_limit_is_skipped(tmp_path, monkeypatch):
@@ -190,9 +232,9 @@ def test_too_many_pixels_for_the_memory_are_refused(tmp_path, monkeypatch):
 
 
 @settings(deadline=None)
-@given(st.binary(max_size=120), st.sampled_from(["png", "jpg", "tiff", "bmp"]), st.booleans())
+@given(st.binary(max_size=120), st.sampled_from(sorted(MAGIC)), st.booleans())
 def test_random_bytes_raise_our_error_or_are_skipped(tmp_path_factory, data, suffix, with_magic):
-    magic = {"png": b"\x89PNG\r\n\x1a\n", "jpg": b"\xff\xd8\xff\xe0", "tiff": b"II*\x00", "bmp": b"BM"}[suffix]
+    magic = MAGIC[suffix]
     folder = write_picture_folder(tmp_path_factory.mktemp("set"), {"a": 2, "b": 2}, size=2)
     (folder / "a" / f"odd.{suffix}").write_bytes(magic * with_magic + data)
     try:

@@ -54,6 +54,15 @@ def test_pairs(pairs_run):
     assert things_in_a_picture(run) == 2
 
 
+def test_classes_come_in_turn_until_there_are_enough(small_run, pairs_run):
+    digits = choose_examples(open_run(small_run), load_model(small_run))
+    assert digits.labels(digits.classes_in_turn(23)).tolist() == [*range(10), *range(10), 0, 1, 2]
+    assert digits.classes_in_turn(10).tolist() == digits.one_of_each_class().tolist()
+    assert sorted(digits.classes_in_turn(1000).tolist()) == list(range(500))
+    pairs = choose_examples(open_run(pairs_run), load_model(pairs_run), pairs=300)
+    assert len(set(pairs.classes_in_turn(40).tolist())) == 40
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -73,7 +82,10 @@ def test_unknown_variant_and_other_classes(small_run, tmp_path):
         parse_data_name("multimnist:big")
     folder = write_picture_folder(tmp_path / "set", {"cat": 5, "dog": 5})
     model = load_model(small_run)
-    examples = choose_examples(open_run(small_run), model, f"folder:{folder}")
+    with pytest.raises(TorchcapsError, match=r"tells apart 0, 1, .*, but the classes of folder:.* are cat, dog"):
+        choose_examples(open_run(small_run), model, f"folder:{folder}")
+    model.save_pretrained(tmp_path / "nameless")
+    examples = choose_examples(open_run(tmp_path / "nameless"), model, f"folder:{folder}")
     assert examples.split.images.shape[1:] == (1, 28, 28)  # read in the form that the model takes
     with pytest.raises(TorchcapsError, match=r"10 classes apart, but folder:.* has 2"):
         examples.evaluate(model)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcaps.models import get_preset
-from torchcaps.train import RecipeError, list_recipes, load_recipe, recipe_header, save_recipe
-from torchcaps.train.overrides import parse_overrides
+from torchcaps.train import RecipeError, fit, list_recipes, load_recipe, recipe_header, save_recipe
+from torchcaps.train.overrides import check_one_length, parse_overrides
 from torchcaps.train.tables import merge_tables, recipe_from_table, recipe_to_table
 
 SHIPPED = {
@@ -121,6 +121,27 @@ def test_epochs_replace_steps_and_steps_replace_epochs():
     assert (training.steps, training.epochs) == (7, 0.0)
 
 
+@pytest.mark.parametrize("name", ["demo", "fashion"])  # of so many steps, of so many epochs
+@pytest.mark.parametrize("changes", ["steps=4 epochs=0", "epochs=0 steps=4", "epochs=3 steps=4 epochs=0"])
+def test_a_length_of_zero_undoes_nothing(name, changes):
+    training = load_recipe(name, [f"training.{change}" for change in changes.split()]).training
+    assert (training.steps, training.epochs) == (4, 0.0)
+    own = load_recipe(name).training
+    other = "training.epochs=0" if own.steps else "training.steps=0"
+    assert load_recipe(name, [other]).training == own
+
+
+def test_one_call_asks_for_one_length():
+    with pytest.raises(
+        RecipeError, match=r"training\.steps=2 and training\.epochs=3 are both given, but a run has one"
+    ):
+        check_one_length(["training.steps=2", "seed=1", "training.epochs=3"])
+    check_one_length(["training.steps=2", "training.epochs=0"])
+    check_one_length(["training.epochs=3", "training.epochs=0", "training.steps=2", "training.steps=5"])
+    with pytest.raises(RecipeError, match="both given"):
+        fit("demo", iter(["training.steps=2", "training.epochs=3"]))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -139,6 +160,9 @@ def test_epochs_replace_steps_and_steps_replace_epochs():
         ("training.batch_size=true", "whole number, got True"),
         ("training.ema=1", "a decay below 1"),
         ("training.precision=fp16", "'auto', 'fp32', 'bf16'"),
+        ("training.steps=-3", r"^training\.steps must be 0 or more, got -3$"),
+        ("training.epochs=-0.5", r"^training\.epochs must be 0 or more, got -0\.5$"),
+        ("training.epochs=inf", "training.epochs must be 0 or more, got inf"),
         ("training.steps=0", "set training.steps or training.epochs"),
         ("data.validation=1", "from 0 to below 1"),
         ("data.task=triple", "'single', 'multimnist'"),

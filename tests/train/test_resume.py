@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 
@@ -12,7 +13,7 @@ from torchcaps.train import Recipe, fit, load_recipe
 from torchcaps.train.interrupt import OutOfTimeError, StopRequest, TrainingInterruptedError
 from torchcaps.train.run_folder import RunFolderError
 from torchcaps.train.step import TrainingStep
-from training_runs import losses, records, same_weights, tiny_recipe, train_tiny, weights
+from training_runs import losses, random_source, records, same_weights, tiny_recipe, train_tiny, weights
 
 OPTIONS = {"device": "cpu", "progress": False}
 SMALL_CNN = ["model.name=small-cnn", "model.channels=4", "model.hidden=16", "data.drop_last=false"]
@@ -112,6 +113,30 @@ def test_another_recipe_is_refused(tmp_path):
         fit(tiny_recipe(), run_dir=tmp_path, **OPTIONS)
     with pytest.raises(RunFolderError, match="holds no run to resume"):
         fit(tiny_recipe(), run_dir=tmp_path / "nothing", resume=True, **OPTIONS)
+
+
+def test_data_that_has_changed_is_refused(tmp_path):
+    recipe = tiny_recipe("training.steps=2", "training.batch_size=4")
+    source = random_source((1, 28, 28))
+    fit(recipe, run_dir=tmp_path, source=source, **OPTIONS)
+    renamed = dataclasses.replace(source, classes=("zero", *source.classes[1:]))
+    with pytest.raises(RunFolderError, match=r"data has changed .* classes were 0, 1, .* and are zero, 1, .* --name"):
+        fit(recipe, run_dir=tmp_path, source=renamed, resume=True, **OPTIONS)
+    more = random_source((1, 28, 28), count=13)  # an epoch has as many steps as before
+    with pytest.raises(RunFolderError, match="there were 12 training pictures and are 13"):
+        fit(recipe, run_dir=tmp_path, source=more, resume=True, **OPTIONS)
+    fit(recipe, run_dir=tmp_path, source=source, resume=True, **OPTIONS)
+
+
+@pytest.mark.parametrize("noted", ["{}", "[]", '{"data": 3}', "not JSON"])
+def test_a_run_that_noted_nothing_about_its_data(noted, tmp_path):
+    recipe = tiny_recipe("training.steps=1", "training.batch_size=4")
+    source, more = random_source((1, 28, 28)), random_source((1, 28, 28), count=40)
+    fit(recipe, run_dir=tmp_path, source=source, **OPTIONS)
+    (tmp_path / "environment.json").write_text(noted)
+    with pytest.raises(RunFolderError, match=r"the data has changed .* an epoch has another length"):
+        fit(recipe, run_dir=tmp_path, source=more, resume=True, **OPTIONS)
+    fit(recipe, run_dir=tmp_path, source=source, resume=True, **OPTIONS)
 
 
 def test_a_run_that_is_out_of_time_is_saved_and_goes_on(tmp_path):

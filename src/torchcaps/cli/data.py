@@ -174,6 +174,6 @@ def _print_source(source: Source) -> None:
     table.add_row("all", *(f"{len(split):,}" for split in source.splits.values()), style="bold")
     console.print(table)
     if source.skipped:
-        console.print(f"\n{len(source.skipped)} pictures were skipped:", style="yellow")
+        console.print(f"\nskipped, {len(source.skipped):,} files or folders:", style="yellow")
         for line in source.skipped:
             console.print(f"  {line}", markup=False, highlight=False)

@@ -29,7 +29,8 @@ def reconstruct(
 ) -> None:
     """Draw pictures again from their longest capsule: input, reconstruction and difference in three rows.
 
-    In the difference, vermilion is drawn too bright and blue too dark.
+    A model of pairs draws from its two longest capsules, one over the other. Examples of --data come from each class in
+    turn. In the difference, vermilion is drawn too bright and blue too dark.
 
     **Examples**
 
@@ -37,14 +38,15 @@ def reconstruct(
 
         torchcaps reconstruct runs/demo pictures/five.png pictures/seven.png --out drawn.png
     """
-    from torchcaps.eval import choose_examples, draw, figures, load_model, open_run
-    from torchcaps.eval.drawings import drawing_model, predict_classes
+    from torchcaps.eval import choose_examples, figures, load_model, open_run
+    from torchcaps.eval.drawings import draw_named, drawing_model
     from torchcaps.eval.examples import check_classes
     from torchcaps.eval.output import write_file
-    from torchcaps.eval.pictures import class_names, read_pictures
+    from torchcaps.eval.pictures import class_names, read_pictures, things_in_a_picture
 
     run = open_run(model)
     network = drawing_model(load_model(run))
+    things = things_in_a_picture(run)
     if pictures:
         read = read_pictures(pictures, run, network, invert)
         for line in read.skipped:
@@ -56,10 +58,11 @@ def reconstruct(
         for remark in examples.remarks:
             warn(remark)
         classes = examples.classes
-        images = examples.images(examples.one_of_each_class(count))
-    named = predict_classes(network, images)
-    drawn = draw(network, images, named)
-    names = [classes[j] for j in named.tolist()]
-    drawing = figures.reconstruction_figure(images, drawn, names, title="columns: the class that the model names")
+        images = examples.images(examples.classes_in_turn(count))
+        things = things if examples.pairs is None else 2
+    named, drawn = draw_named(network, images, things)
+    names = [", ".join(classes[j] for j in row) for row in named.tolist()]
+    title = f"columns: the {'class' if things == 1 else 'classes'} that the model names"
+    drawing = figures.reconstruction_figure(images, drawn, names, title=title)
     write_file(out, figures.to_png(drawing))
     say(f"wrote {out}")

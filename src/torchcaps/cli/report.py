@@ -38,7 +38,8 @@ def report(
 
         torchcaps report runs/demo runs/demo-seed1 --out comparison.html --figures figures
     """
-    from torchcaps.eval import figures
+    from torchcaps.eval import figures, open_run
+    from torchcaps.eval.class_pairing import check_same_classes
     from torchcaps.eval.figures.style import matplotlib
     from torchcaps.eval.output import check_writable, write_file
     from torchcaps.eval.report import make_report
@@ -46,6 +47,7 @@ def report(
 
     matplotlib()  # what would stop the end is said before the work
     check_writable(out)
+    check_same_classes([open_run(run) for run in runs])
     measured = [
         measure_run(run, data, split, data_dir, pairs, slug=f"run{place}") for place, run in enumerate(runs, start=1)
     ]

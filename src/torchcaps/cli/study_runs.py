@@ -59,8 +59,10 @@ def read_time(text: str) -> float:
 
 def run_pieces(study: Study, options: StudyOptions) -> bool:
     """Train and measure what is missing; true when nothing is left."""
+    from torchcaps.train.overrides import check_one_length
     from torchcaps.train.studies import run_study
 
+    check_one_length(options.changes)
     return run_study(study, options, warn)
 
 

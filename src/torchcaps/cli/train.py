@@ -58,11 +58,13 @@ def train(
     from torchcaps.train import default_run_dir, fit, load_recipe
     from torchcaps.train.distributed import process_rank
     from torchcaps.train.interrupt import TrainingInterruptedError
+    from torchcaps.train.overrides import check_one_length
 
     if name is not None and run_dir is not None:
         raise typer.BadParameter("give --name or --run-dir, not both")
     changes = [*(overrides or ()), *([] if steps is None else [f"training.steps={steps}"])]
     changes += [] if seed is None else [f"seed={seed}"]
+    check_one_length(changes)
     resolved: Recipe = load_recipe(recipe, changes)
     folder = run_dir or default_run_dir(resolved, name)
     speaks = process_rank() == 0  # one of several processes talks

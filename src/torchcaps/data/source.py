@@ -87,7 +87,8 @@ class Source:
     """A data set, read and checked.
 
     ``validation`` is set only where the publisher defines one. ``split_rule`` says who divided the examples and how.
-    ``skipped`` lists pictures that could not be read. ``is_sample`` marks data too small for a published figure.
+    ``skipped`` has a line for each file or folder that is left out, and why. ``is_sample`` marks data too
+    small for a published figure.
     """
 
     name: str

@@ -14,6 +14,7 @@ __all__ = [
     "coupling_entropy",
     "dimension_grid",
     "draw",
+    "draw_named",
     "drawing_model",
     "predict_classes",
     "tweak_dimensions",
@@ -49,6 +50,18 @@ def draw(model: CapsuleModel, images: Tensor, classes: Tensor | None = None) -> 
     """
     out = model(images)
     return model.reconstruct(out.capsules, out.lengths.argmax(dim=1) if classes is None else classes)
+
+
+@torch.no_grad()
+def draw_named(model: CapsuleModel, images: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The classes of the ``count`` longest capsules ``[B, count]``, and their drawings laid over each other.
+
+    Each capsule is drawn alone, as in training on pairs: ``[B, C, H, W]``, their sum up to 1.
+    """
+    out = model(images)
+    named = out.lengths.topk(count, dim=1).indices
+    drawn = torch.stack([model.reconstruct(out.capsules, one) for one in named.unbind(dim=1)])
+    return named, drawn.sum(dim=0).clamp(max=1)
 
 
 def tweak_dimensions(capsules: Tensor, class_number: int, steps: tuple[float, ...] = TWEAKS) -> Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from torchcaps.errors import TorchcapsError
+from torchcaps.eval.class_pairing import check_same_classes, known_classes
 from torchcaps.eval.evaluate import EvaluationResult
 from torchcaps.eval.examples import DEFAULT_PAIRS, Examples, choose_examples, fitting
 from torchcaps.eval.recipe_facts import DataChoice, RecipeFacts, parse_data_name, recipe_facts
@@ -122,11 +123,15 @@ def common_examples(
     """
     check_members(networks, [run.title for run in runs])
     _check_each_once(runs)
+    check_same_classes(runs)
     facts = [recipe_facts(run) for run in runs]
     chosen = _agreed_data(facts, name)
     if split_name == "validation":
         _check_held_out(facts, chosen)
-    leader = next((place for place, fact in enumerate(facts) if fact.data == chosen), 0)
+    # The one that knows most about the data reads it for all: how it was trained on it, else what its classes are.
+    leader = max(
+        range(len(runs)), key=lambda place: (facts[place].data == chosen, known_classes(runs[place]) is not None)
+    )
     examples = choose_examples(runs[leader], networks[leader], name, split_name, data_dir, pairs)
     if examples.pairs is not None:
         return [examples] * len(runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 import torch
@@ -16,6 +17,7 @@ from torchcaps.data.source import Source, Split
 from torchcaps.data.window import to_unit_float
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import metrics
+from torchcaps.eval.class_pairing import pair_classes
 from torchcaps.eval.evaluate import BATCH_SIZE, EvaluationResult, Watch, evaluate, evaluate_pairs, spread_pairs
 from torchcaps.eval.recipe_facts import DataChoice, RecipeFacts, parse_data_name, recipe_facts
 from torchcaps.eval.runs import Run
@@ -95,8 +97,19 @@ class Examples:
 
     def one_of_each_class(self, most: int = 12) -> Tensor:
         """Positions of the first example of each class, each once, at most so many."""
-        first = [self.of_class(j)[:1].tolist() for j in range(len(self.classes))]
-        return torch.tensor(list(dict.fromkeys(position for found in first for position in found))[:most])
+        return self._in_turn(most, rounds=1)
+
+    def classes_in_turn(self, most: int) -> Tensor:
+        """Positions of the first example of each class, then the second of each, and so on, each once, at most so many.
+
+        Fewer come back only where there are no more examples.
+        """
+        return self._in_turn(most, rounds=most)
+
+    def _in_turn(self, most: int, rounds: int) -> Tensor:
+        by_class = [self.of_class(j)[:rounds].tolist() for j in range(len(self.classes))]
+        turns = (position for turn in zip_longest(*by_class) for position in turn if position is not None)
+        return torch.tensor(list(dict.fromkeys(turns))[:most])
 
 
 def choose_examples(
@@ -107,7 +120,7 @@ def choose_examples(
     data_dir: Path | None = None,
     pairs: int = DEFAULT_PAIRS,
 ) -> Examples:
-    """The examples that a command works on.
+    """The examples that a command works on, their labels in the order of the model's classes where both have names.
 
     Args:
         name: see :func:`torchcaps.eval.recipe_facts.parse_data_name`; left out, what the recipe says.
@@ -127,6 +140,9 @@ def choose_examples(
         warnings.simplefilter("always", data.SampleDataWarning)
         source = _load(choice.source, facts, data_dir)
     split = _split(source, split_name, facts)
+    classes, split = pair_classes(run, model.num_classes, source.name, source.classes, split)
+    if len(classes) > source.num_classes:
+        remarks.append(f"{source.name} has pictures of {source.num_classes} of the model's {len(classes)} classes")
     remarks += [str(warning.message).split(". ")[0] for warning in caught]
     if source.is_sample and not caught:
         remarks.append(f"{source.name} is a small sample; its error does not stand beside published ones")
@@ -134,12 +150,12 @@ def choose_examples(
         remarks.append("no recipe says that these examples were held out: the model may have been trained on them")
     if choice.variant is None:
         augment = fitting(facts.augment, split.images, model)
-        return Examples(str(choice), split_name, source.classes, split, tuple(remarks), augment=augment)
+        return Examples(str(choice), split_name, classes, split, tuple(remarks), augment=augment)
     made = MultiMNIST(split, choice.variant)
     indices = spread_pairs(made, pairs)
     if len(indices) < len(made):
         remarks.append(f"{len(indices):,} of {len(made):,} pairs, evenly spaced")
-    return Examples(str(choice), split_name, source.classes, split, tuple(remarks), made, indices)
+    return Examples(str(choice), split_name, classes, split, tuple(remarks), made, indices)
 
 
 def _channels(model: Model) -> int | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from torchcaps.data.readers.pictures import PICTURE_SUFFIXES, decode_pictures
+from torchcaps.data.readers.pictures import PICTURE_KINDS, PICTURE_SUFFIXES, decode_pictures
 from torchcaps.data.window import to_unit_float
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.examples import fitting
@@ -93,7 +93,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
             except OSError as error:
                 raise TorchcapsError(f"{path} cannot be listed: {error.strerror or error}") from error
             if not inside:
-                raise TorchcapsError(f"{path} holds no pictures; PNG, JPEG, TIFF and BMP files are read")
+                raise TorchcapsError(f"{path} holds no pictures; {PICTURE_KINDS} files are read")
             files += inside
         elif path.exists():
             files.append(path)

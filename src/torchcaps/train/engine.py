@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from torchcaps.data.source import Source
-from torchcaps.errors import TorchcapsError
+from torchcaps.errors import DataError, TorchcapsError
 from torchcaps.models import Model, create_model
 from torchcaps.nn import PrimaryCapsules
 from torchcaps.train.capture import StepRunner, wants_compile
@@ -26,7 +26,7 @@ from torchcaps.train.interrupt import StopRequest
 from torchcaps.train.log import LogSink
 from torchcaps.train.objective import Objective
 from torchcaps.train.recipe import Recipe, RecipeError
-from torchcaps.train.run_folder import RunFolder
+from torchcaps.train.run_folder import RunFolder, RunFolderError
 from torchcaps.train.schedule import learning_rate
 from torchcaps.train.state import TrainingState
 from torchcaps.train.step import METER, TrainingStep, make_optimizer
@@ -101,7 +101,10 @@ class Engine:
         if path is None:
             return
         checkpoint = load_checkpoint(path, self.model)
-        self.feed.loader.load_state_dict(checkpoint.values["loader"])
+        try:
+            self.feed.loader.load_state_dict(checkpoint.values["loader"])
+        except DataError as error:  # the recipe is the same, so it is the number of pictures
+            raise RunFolderError(self.folder.data_has_changed("an epoch has another length")) from error
         self.state.restore(checkpoint)
         self.done = int(checkpoint.values["step"])
         if checkpoint.values.get("reached_accuracy"):

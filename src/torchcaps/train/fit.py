@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from torchcaps.train.engine import Engine
 from torchcaps.train.feed import load_source
 from torchcaps.train.interrupt import StopRequest, stop_on_signals
 from torchcaps.train.log import JsonLines, make_progress
+from torchcaps.train.overrides import check_one_length
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe
 from torchcaps.train.run_folder import RunFolder
@@ -92,6 +94,8 @@ def fit(
     """
     stop = StopRequest(seconds)
     if not isinstance(recipe, Recipe):
+        overrides = tuple(overrides)
+        check_one_length(overrides)
         recipe = load_recipe(recipe, overrides)
     if seed is not None:
         recipe = dataclasses.replace(recipe, seed=seed)
@@ -103,6 +107,13 @@ def fit(
             folder.check_free()
         world.wait()  # nobody starts the run before all have looked
         source = source or load_source(recipe, data_dir)
+        if resume:
+            folder.check_data(source.classes, len(source.train))
+        if source.skipped and world.is_main:
+            warnings.warn(
+                f"{len(source.skipped):,} files or folders were skipped; torchcaps data info {source.name} names them",
+                stacklevel=2,
+            )
         engine = Engine(recipe, source, folder, world)
         if resume:
             engine.resume()
@@ -144,6 +155,7 @@ def _describe(source: Source, engine: Engine) -> dict[str, Any]:
         "is_sample": source.is_sample,
         "image_shape": list(engine.feed.image_shape),
         "classes": list(source.classes),
+        "training_pictures": len(source.train),
         "steps": engine.total_steps,
         "steps_per_epoch": engine.feed.loader.epoch_length / engine.feed.loader.batch_size,
         "validation_examples": engine.feed.validation_count,

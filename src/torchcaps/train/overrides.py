@@ -8,7 +8,7 @@ from typing import Any
 
 from torchcaps.train.recipe import RecipeError
 
-__all__ = ["parse_overrides"]
+__all__ = ["check_one_length", "parse_overrides"]
 
 ONE_LENGTH = {"steps": "epochs", "epochs": "steps"}
 
@@ -33,9 +33,24 @@ def parse_overrides(texts: Iterable[str]) -> dict[str, Any]:
         if not isinstance(place, dict):
             raise RecipeError(f"{key} and another override contradict each other")
         place[parts[-1]] = _value(value.strip())
-        if parts[0] == "training" and parts[-1] in ONE_LENGTH:  # the last word counts
+        if parts[0] == "training" and parts[-1] in ONE_LENGTH and place[parts[-1]] != 0:  # the last word counts
             place.pop(ONE_LENGTH[parts[-1]], None)
     return table
+
+
+def check_one_length(texts: Iterable[str]) -> None:
+    """Raise when one call asks for a number of steps and for a number of epochs.
+
+    Overrides laid over others, as those of a study are, may replace the one by the other; one call should not.
+    """
+    asked: dict[str, str] = {}
+    for text in texts:
+        key, _, value = (part.strip() for part in text.partition("="))
+        if key in ("training.steps", "training.epochs"):
+            asked[key] = value
+    given = [f"{key}={value}" for key, value in asked.items() if _value(value) != 0]
+    if len(given) > 1:
+        raise RecipeError(f"{' and '.join(given)} are both given, but a run has one length; leave one of them out")
 
 
 def _value(text: str) -> Any:

@@ -164,7 +164,8 @@ class TrainingSection:
 
     def __post_init__(self) -> None:
         require(self.batch_size >= 1, "training.batch_size", "1 or more", self.batch_size)
-        require(self.steps >= 0 and self.epochs >= 0, "training.steps and training.epochs", "0 or more", self)
+        require(self.steps >= 0, "training.steps", "0 or more", self.steps)
+        require(0 <= self.epochs < math.inf, "training.epochs", "0 or more", self.epochs)
         if bool(self.steps) == bool(self.epochs):
             raise RecipeError(
                 f"set training.steps or training.epochs, one of the two; got steps = {self.steps} and "

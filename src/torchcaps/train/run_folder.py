@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,32 @@ class RunFolder:
                 f"the run in {self.path} was made with another recipe ({', '.join(different)} differ), so it cannot be "
                 "resumed with this one. Give the same recipe, overrides and seed, or a new --name"
             )
+
+    def check_data(self, classes: Sequence[str], pictures: int) -> None:
+        """Raise when the classes, or how many pictures there are to train on, are not those the run began with."""
+        saved = self._data_facts()
+        changes = []
+        if "classes" in saved and saved["classes"] != list(classes):
+            changes.append(f"the classes were {', '.join(map(str, saved['classes']))} and are {', '.join(classes)}")
+        if "training_pictures" in saved and saved["training_pictures"] != pictures:
+            changes.append(f"there were {saved['training_pictures']:,} training pictures and are {pictures:,}")
+        if changes:
+            raise RunFolderError(self.data_has_changed("; ".join(changes)))
+
+    def data_has_changed(self, how: str) -> str:
+        """What to say, and what to do, when the data is not what the run began with."""
+        return (
+            f"the data has changed since the run in {self.path} began: {how}. So it cannot be resumed: bring the data "
+            "back as it was, or start a new run with a new --name"
+        )
+
+    def _data_facts(self) -> dict[str, Any]:
+        """What the run noted about its data when it began; nothing where that cannot be read."""
+        try:
+            data = json.loads((self.path / ENVIRONMENT).read_text(encoding="utf-8"))["data"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+        return data if isinstance(data, dict) else {}
 
     def forget_after(self, step: int) -> None:
         """Drop the lines of the log that a resumed run will write again."""

@@ -40,7 +40,7 @@ def merge_tables(base: Mapping[str, Any], change: Mapping[str, Any]) -> Table:
     """``change`` laid over ``base``, section by section; a list replaces a list.
 
     Two rules keep this natural: another model does not inherit the settings of the first, and steps replace epochs
-    (or epochs steps), since a run has one length.
+    (or epochs steps) unless they are 0, since a run has one length.
     """
     merged: Table = {key: dict(value) if isinstance(value, Mapping) else value for key, value in base.items()}
     for key, value in change.items():
@@ -52,7 +52,7 @@ def merge_tables(base: Mapping[str, Any], change: Mapping[str, Any]) -> Table:
             section = {}
         if key == "training":
             for length, other in (("steps", "epochs"), ("epochs", "steps")):
-                if length in value and other not in value:
+                if value.get(length, 0) != 0 and other not in value:
                     section.pop(other, None)
         merged[key] = {**section, **value}
     return merged

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import torch
 
-from torchcaps.data.readers.pictures import PICTURE_SUFFIXES, decode_pictures
+from torchcaps.data.readers.pictures import PICTURE_KINDS, PICTURE_SUFFIXES, decode_pictures
 from torchcaps.data.source import Source, Split, TestSplit, TrainSplit, ValidationSplit
 from torchcaps.data.splits import path_keys, split_off_test
 from torchcaps.errors import DataError
@@ -25,11 +25,14 @@ PARTS = {"train": "train", "val": "validation", "valid": "validation", "validati
 def read_picture_folder(
     folder: Path, *, size: int | tuple[int, int] | None = None, channels: int | None = None, strict: bool = False
 ) -> Source:
-    """Read ``folder/CLASS/*`` or ``folder/{train,val,test}/CLASS/*``; PNG, JPEG, TIFF and BMP, deeper folders too.
+    """Read ``folder/CLASS/*`` or ``folder/{train,val,test}/CLASS/*``, pictures in deeper folders too.
 
     When the folder is not divided so, a fifth is held out, stratified by class, in an order that depends on the paths
     alone: the same on every machine, and nearly the same when pictures are added. ``groups.csv`` in the folder (columns
     ``path,group``) keeps the pictures of a group on one side.
+
+    ``skipped`` of the source also names the files of other kinds, and the folders that hold no picture and so are no
+    class; ``strict`` makes the latter an error.
 
     ``size``, ``channels`` and ``strict`` are those of :func:`torchcaps.data.readers.pictures.decode_pictures`.
     """
@@ -37,12 +40,16 @@ def read_picture_folder(
         raise DataError(f"{folder} is not a folder; 'folder:' wants one with a subfolder for each class")
     parts = [name for name in PARTS if (folder / name).is_dir()]
     divided = "train" in parts and len(parts) > 1
-    pictures = [
-        (PARTS.get(part, ""), label, path)
+    found = [
+        (PARTS.get(part, ""), home, files)
         for part in (parts if divided else ["."])
-        for label, path in _pictures_by_class(folder / part)
+        for home, files in _files_by_class(folder / part)
     ]
-    classes = _checked_classes(folder, pictures, divided)
+    pictures = [(part, home.name, path) for part, home, files in found for path in files if _is_picture(path)]
+    classless = _without_pictures([home for _, home, _ in found], {label for _, label, _ in pictures})
+    if strict and classless:
+        raise DataError(f"{len(classless)} folders cannot be read as classes:\n  " + "\n  ".join(classless))
+    classes = _checked_classes(folder, pictures, divided, classless)
     paths = [path for _, _, path in pictures]
     names = [path.relative_to(folder).as_posix() for path in paths]
     groups = _read_groups(folder, names)
@@ -61,8 +68,8 @@ def read_picture_folder(
         train = examples.select(_positions(part_of, "train"), TrainSplit)
         validation = examples.select(_positions(part_of, "validation"), ValidationSplit)
         test = examples.select(_positions(part_of, "test"), TestSplit)
-        if not len(train):
-            raise DataError(f"{folder}/train holds no readable pictures")
+        if unread := [name for name, count in zip(classes, train.class_counts(len(classes)), strict=True) if not count]:
+            raise DataError(f"{folder} has classes without readable pictures in train: {', '.join(unread)}")
         rule = "by the folders train, val and test"
     else:
         _check_counts(folder, examples, classes, decoded.skipped)
@@ -77,20 +84,20 @@ def read_picture_folder(
         licence="yours to know",
         origin=str(folder),
         split_rule=rule,
-        skipped=decoded.skipped,
+        skipped=(*decoded.skipped, *_of_other_kinds(path for _, _, files in found for path in files), *classless),
     )
 
 
-def _pictures_by_class(folder: Path) -> Iterator[tuple[str, Path]]:
+def _files_by_class(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
+    """Each subfolder, and every file in it."""
     for entry in sorted(_listed(folder), key=lambda entry: entry.name):
         if entry.name.startswith(".") or not _is_dir(entry):
             continue
-        for path in sorted(_walk(Path(entry.path), (os.path.realpath(folder),))):
-            yield entry.name, path
+        yield Path(entry.path), sorted(_walk(Path(entry.path), (os.path.realpath(folder),)))
 
 
 def _walk(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
-    """Every picture below a folder; links are followed, but a link that leads back up is an error."""
+    """Every file below a folder; links are followed, but a link that leads back up is an error."""
     real = os.path.realpath(folder)
     if real in above:
         raise DataError(f"{folder} is a link to a folder that contains it; remove the link")
@@ -99,8 +106,20 @@ def _walk(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
             continue
         if _is_dir(entry):
             yield from _walk(Path(entry.path), (*above, real))
-        elif os.path.splitext(entry.name)[1].lower() in PICTURE_SUFFIXES:
+        else:
             yield Path(entry.path)
+
+
+def _is_picture(path: Path) -> bool:
+    return path.suffix.lower() in PICTURE_SUFFIXES
+
+
+def _of_other_kinds(paths: Iterable[Path]) -> list[str]:
+    return [f"{path}: not a kind that is read ({PICTURE_KINDS})" for path in paths if not _is_picture(path)]
+
+
+def _without_pictures(homes: list[Path], classes: set[str]) -> list[str]:
+    return [f"{home}: no class, for it holds no picture" for home in homes if home.name not in classes]
 
 
 def _listed(folder: Path) -> list[os.DirEntry[str]]:
@@ -118,16 +137,19 @@ def _is_dir(entry: os.DirEntry[str]) -> bool:
         raise DataError(f"{entry.path} cannot be followed: {error.strerror or error}; remove it") from error
 
 
-def _checked_classes(folder: Path, pictures: list[tuple[str, str, Path]], divided: bool) -> tuple[str, ...]:
+def _checked_classes(
+    folder: Path, pictures: list[tuple[str, str, Path]], divided: bool, classless: list[str]
+) -> tuple[str, ...]:
     found = sorted({label for _, label, _ in pictures})
+    detail = "\n  " + "\n  ".join(classless[:5]) if classless else ""
     if not pictures:
         raise DataError(
-            f"{folder} holds no pictures in subfolders; expected {folder.name}/CLASS/*.png (or JPEG, TIFF, BMP), "
-            "one subfolder for each class"
+            f"{folder} holds no pictures in subfolders; expected {folder.name}/CLASS/*.png ({PICTURE_KINDS} are "
+            f"read), one subfolder for each class{detail}"
         )
     if len(found) < 2:
         raise DataError(
-            f"{folder} has one class only, {found[0]!r}; telling classes apart takes at least two subfolders"
+            f"{folder} has one class only, {found[0]!r}; telling classes apart takes at least two subfolders{detail}"
         )
     if divided:
         trained = {label for part, label, _ in pictures if part == "train"}

@@ -22,10 +22,11 @@ from torchcaps.data.contents import MAX_FILE_BYTES
 from torchcaps.data.optional import pillow_image
 from torchcaps.errors import DataError
 
-__all__ = ["PICTURE_SUFFIXES", "Decoded", "decode_pictures", "fit_inside", "flat_picture"]
+__all__ = ["PICTURE_KINDS", "PICTURE_SUFFIXES", "Decoded", "decode_pictures", "fit_inside", "flat_picture"]
 
-PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"})
-PILLOW_FORMATS = ("PNG", "JPEG", "TIFF", "BMP")
+PICTURE_KINDS = "PNG, JPEG, WebP, GIF, TIFF and BMP"
+PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".tif", ".tiff", ".bmp"})
+PILLOW_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "TIFF", "BMP")
 MAX_PICTURE_BYTES = 256 * 2**20
 LARGEST_KEPT_SIDE = 128  # pictures that all share a size keep it up to here; see docs/data.md
 DEFAULT_SIDE = 64

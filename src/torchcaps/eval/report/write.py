@@ -8,6 +8,7 @@ from importlib import resources
 from typing import Any
 
 from torchcaps._version import __version__
+from torchcaps.eval.class_pairing import check_same_classes
 from torchcaps.eval.report import markup
 from torchcaps.eval.report.comparison import compare_runs, run_labels
 from torchcaps.eval.report.measured import MeasuredRun
@@ -28,6 +29,7 @@ def make_report(runs: Sequence[MeasuredRun], title: str = "") -> Report:
     """A page with a comparison where there are several runs, and the sections of each."""
     if not runs:
         raise ValueError("a report needs at least one run, got none")
+    check_same_classes([measured.run for measured in runs])
     labels = run_labels(runs)
     several = len(runs) > 1
     parts: list[str] = []
