@@ -88,14 +88,16 @@ def reproduce(
 
         torchcaps reproduce more --cell cifar10 --cell cifar10-ensemble --seeds 7 --budget 8m
 
-        torchcaps reproduce table1 --table-only --records records/table1
+        torchcaps reproduce table1 --table-only --out records/table1
     """
-    from torchcaps.train.studies import StudyOptions, get_study
+    from torchcaps.train.studies import StudyOptions, check_runs, get_study
 
     chosen = get_study(study, recipe)
     folder = out or Path("runs") / chosen.name
     finished = True
-    if not table_only:
+    if table_only:
+        check_runs(chosen, folder)
+    else:
         options = StudyOptions(
             out=folder,
             cells=tuple(cell or ()),
