@@ -254,6 +254,23 @@ def test_the_table_says_what_the_records_say(tmp_path):
     assert "a small sample" in study_table(study, tmp_path).note
 
 
+def test_intervals_stay_between_0_and_100_and_equal_seeds_have_none(tmp_path):
+    study = tiny_study(
+        Cell("bad", "demo", (), {"what": "bad"}),
+        Cell("good", "demo", (), {"what": "good"}),
+        Cell("same", "demo", (), {"what": "same"}),
+    )
+    for cell, counts in {"plain": (30, 30), "bad": (9900, 9990), "good": (1, 9), "same": (20, 20)}.items():
+        for seed, errors in enumerate(counts):
+            write_result(tmp_path, cell, seed, errors)
+    rows = {row[0]: row[1:] for row in study_table(study, tmp_path).rows}
+    assert rows["bad"][1].endswith(" … 100.000")
+    assert rows["good"][1].startswith("0.000 … ")
+    assert rows["as it is"][:2] == ("0.300 ± 0.000", "–")
+    assert rows["same"][:5] == ("0.200 ± 0.000", "–", "2", "−0.100", "–")
+    assert rows["good"][4] != "–"
+
+
 def test_records_hold_what_is_needed_and_nothing_large(tmp_path):
     study = tiny_study()
     write_result(tmp_path / "runs", "plain", 0, 25)
