@@ -69,7 +69,7 @@ def reproduce(
     A run is resumed where the last call's time ended, and a finished one is never repeated. table1, affine and more
     look at the test set, once a run; ablation and search choose on held-out digits and do not; selection looks at
     every checkpoint, to show what a choice on the test set would be worth. The table is written as Markdown, CSV and
-    HTML, from the records alone. Exit status 3: the time was over before all was done.
+    HTML, from the records alone. Exit status 3: something is left, for the time was over or an ensemble lacks members.
 
     A cell such as cifar10-ensemble trains nothing: it joins the first seeds of another cell by their added lengths,
     once they are finished, and is skipped before.
