@@ -136,7 +136,7 @@ def test_a_failed_member_is_named(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_said_at_once(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(TorchcapsError, match="cannot be written: .*; choose another place with --out"):
+    with pytest.raises(TorchcapsError, match=r"cannot be written: .*; choose another place with --out"):
         run_study(STUDY, options(tmp_path / "file" / "runs"), lambda text: None)
 
 

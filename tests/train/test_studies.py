@@ -20,6 +20,7 @@ from torchcaps.eval.figures import BesidePublished, changes_figure, published_fi
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.engine import Engine
 from torchcaps.train.guard import NonFiniteError
+from torchcaps.train.recipe_files import save_recipe
 from torchcaps.train.studies import (
     Cell,
     Study,
@@ -224,7 +225,7 @@ def write_result(root: Path, cell: str, seed: int, errors: int, data: str = "mni
     result.write(folder)
     assert StudyResult.read(folder / "result.json") == result
     for name in ("recipe.toml", "environment.json", "metrics.jsonl"):
-        (folder / name).write_text(name)
+        (folder / name).write_text(f"# {name}")
     (folder / "checkpoints").mkdir()
 
 
@@ -252,6 +253,24 @@ def test_the_table_says_what_the_records_say(tmp_path):
     assert "<td class=number>0.250 ± 0.010</td>" in files[".html"]
     write_result(tmp_path, "one", 2, 32, data="mnist-sample")
     assert "a small sample" in study_table(study, tmp_path).note
+
+
+def test_a_table_says_what_was_set_for_its_runs(tmp_path):
+    study = tiny_study()
+    (cell,) = study.cells
+    for seed, (changes, scale) in enumerate([((), 0.5), (("training.batch_size=16", "log.every=2"), 1.0)]):
+        write_result(tmp_path, "plain", seed, 25)
+        recipe = study.recipe(cell, seed, changes, scale)
+        (tmp_path / "plain" / f"seed{seed}" / "recipe.toml").write_text(save_recipe(recipe))
+        note = study_table(study, tmp_path).note
+        assert note == "A note." + (" Changed by --set: training.batch_size." if changes else "")
+    in_steps = study.recipe(cell, 1, ["training.steps=9", "model.conv_channels=4"])
+    (tmp_path / "plain" / "seed1" / "recipe.toml").write_text(save_recipe(in_steps))
+    counted = replace(study, changes=("training.epochs=2",))
+    assert study_table(counted, tmp_path).note.endswith("training.steps.")
+    (tmp_path / "plain" / "seed1" / "recipe.toml").write_text("[")
+    with pytest.raises(TorchcapsError, match=r"seed1/recipe\.toml is damaged"):
+        study_table(study, tmp_path)
 
 
 def test_intervals_stay_between_0_and_100_and_equal_seeds_have_none(tmp_path):
