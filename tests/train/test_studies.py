@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gc
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -304,6 +306,20 @@ def test_records_hold_what_is_needed_and_nothing_large(tmp_path):
         read_results(tmp_path / "records", ["plain"])
 
 
+def test_a_record_is_whole_or_not_there(tmp_path, monkeypatch):
+    def full(*places: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    write_result(tmp_path / "runs", "plain", 0, 25)
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(TorchcapsError, match=r"the disk is full; choose another place with --records"):
+        collect_records(tiny_study(), tmp_path / "runs", tmp_path / "records")
+    assert list((tmp_path / "records" / "plain" / "seed0").iterdir()) == []
+    (tmp_path / "runs" / "plain" / "seed0" / "recipe.toml").unlink()
+    with pytest.raises(TorchcapsError, match=r"recipe\.toml cannot be copied: No such file"):
+        collect_records(tiny_study(), tmp_path / "runs", tmp_path / "records")
+
+
 def test_counting_agrees_with_evaluation():
     torch.manual_seed(1)
     source, model = load("mnist-sample"), torchcaps.create_model("small-cnn", channels=2, hidden=8).eval()
@@ -375,6 +391,11 @@ def test_seeds_stand_beside_what_was_published(tmp_path):
     assert [label.get_text() for label in digits.get_yticklabels()] == [line.name for line in panels["MNIST"]]
     drawn = {tuple(line.get_xdata()) for line in digits.lines} | {tuple(line.get_xdata()) for line in pairs.lines}
     assert {(0.25, 0.75), (0.5, 0.5), (0.25,), (6.25,), (7.5,)} <= drawn
+    for shown in (panels, {"MNIST": panels["MNIST"]}):
+        figure = published_figure(shown)
+        figure.canvas.draw()
+        inside, whole = figure.legends[0].get_window_extent(), figure.bbox
+        assert (whole.x0 <= inside.x0, inside.x1 <= whole.x1) == (True, True)
     (picture,) = write_published(study, tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert write_published(get_study("affine"), tmp_path) == []  # measured on another set than the paper's
