@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,17 @@ def test_an_error_is_one_paragraph_without_a_traceback(capsys):
 def test_debug_shows_where_the_error_arose():
     with pytest.raises(DataError):
         main(["--debug", "data", "info", "mnits"])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+@pytest.mark.parametrize("arguments", [["recipes", "list"], ["--version"]])  # more and less than a buffer holds
+def test_an_output_to_a_full_disk_is_one_sentence(arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "torchcaps.cli.app", *arguments], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr == "Error: the output cannot be read or written: No space left on device\n"
 
 
 def test_an_interrupt_exits_with_130(monkeypatch):

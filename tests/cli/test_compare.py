@@ -8,7 +8,7 @@ import pytest
 
 from study_examples import check_example, examples_of
 from torchcaps.cli.app import main
-from torchcaps.train.studies import Settings
+from torchcaps.train.studies import Settings, StudyResult
 from training_runs import TINY
 
 
@@ -41,16 +41,36 @@ def test_tuned_compared_and_read_from_the_records(tmp_path, monkeypatch, capsys)
     page = (tmp_path / "records" / "comparison.html").read_text()
     assert page.count("<svg") == 3
     assert (tmp_path / "records" / "couplings.csv").read_text().count("k-means-inner,classes,10,") == 3
-    assert main(["compare", "--table-only", "--out", "records"]) == 0
+    again = ["compare", "--table-only", "--out", "records"]
+    assert main([*again, "--set", "data.source=mnist-sample"]) == 0
     assert capsys.readouterr().out == out
 
     Settings("mnist", {"k-means-inner": ("optimizer.lr=0.5",)}).write(tmp_path / "other")
-    assert main(["compare", "--table-only", "--out", "records", "--settings", "other/settings.json"]) == 1
+    assert main([*again, "--settings", "other/settings.json"]) == 1
     assert "was trained with optimizer.lr" in capsys.readouterr().err
+    before = (tmp_path / "records" / "table.md").read_text()
+    for data in ("mnist", "fashion", "multimnist"):
+        assert main([*again, "--data", data]) == 1
+        assert "k-means-inner/seed0 was trained with data.source = 'mnist-sample', but" in capsys.readouterr().err
+    assert main([*again, "--data", "multimnist", "--set", "data.source=mnist-sample"]) == 1
+    assert "was trained with data.task = 'single', but" in capsys.readouterr().err
+    assert (tmp_path / "records" / "table.md").read_text() == before
+
+
+@pytest.mark.parametrize("more", [[], ["--tune"]])
+def test_a_folder_without_runs_has_no_table(more, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Settings("mnist", {}).write(tmp_path / "other")
+    assert main(["compare", "--table-only", "--out", "typo", "--settings", "other/settings.json", *more]) == 1
+    assert "-mnist in typo" in capsys.readouterr().err
+    assert not (tmp_path / "typo").exists()
 
 
 def test_without_tuning_the_table_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    StudyResult("em", 0, "test", "fashion-mnist", 0, 0, "none", "none", 0, 9, 1.0, 1.0, failure="nan").write(
+        tmp_path / "runs" / "compare-fashion" / "em" / "seed0"
+    )
     assert main(["compare", "--data", "fashion", "--table-only"]) == 0
     captured = capsys.readouterr()
     assert "choose them with --tune first" in captured.err

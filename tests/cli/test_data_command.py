@@ -8,7 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFont
 
 from published_files import picture_bytes, real_data, write_picture_folder
 from torchcaps.cli.app import main
@@ -103,6 +103,19 @@ def test_a_sheet_of_stereo_pairs_shows_the_left_eye():
     assert contact_sheet(pair, "0123456789", 2).tobytes() == contact_sheet(split, "0123456789", 2).tobytes()
 
 
+def test_umlauts_are_drawn(monkeypatch):
+    split = sample_digits("test")
+
+    def label(name: str) -> bytes:
+        return contact_sheet(split, [name], 1).crop((0, 0, 96, 58)).tobytes()
+
+    assert len({label(name) for name in ("Grün", "Gr?n", "Grön", "Grun")}) == 4
+    assert label("Gru\u0308n") == label("Grün")  # as some systems write the names of folders
+    assert label("中") != label("")
+    monkeypatch.delattr(ImageFont, "load_default_imagefont")
+    assert label("Grün") == label("Grun")
+
+
 @pytest.mark.usefixtures("no_data")
 def test_verify_and_fetch_on_real_files(capsys):
     root = str(real_data("mnist"))
@@ -129,7 +142,10 @@ def test_verify_does_not_fetch_and_does_not_pass_wrong_files(tmp_path, capsys):
 def test_preview_to_a_place_that_cannot_be_written(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["data", "preview", "mnist-sample", "--out", str(tmp_path / "file" / "sheet.png")]) == 1
-    assert "cannot be written" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "cannot be written" in error
+    assert "--out" in error
+    assert "--data-dir" not in error
 
 
 def examples(capsys) -> list[list[str]]:

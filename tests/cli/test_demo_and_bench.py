@@ -32,6 +32,14 @@ def test_every_example_of_demo_runs_and_leaves_a_report(tmp_path, monkeypatch, c
     assert (tmp_path / "demo" / "run-2" / "report.html").is_file()
 
 
+def test_a_place_that_cannot_be_written_is_said_before_the_work(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main(["demo", "--out", str(tmp_path / "file" / "demo")]) == 1
+    captured = capsys.readouterr()
+    assert "choose another place with --out" in captured.err
+    assert captured.out == ""
+
+
 def test_every_example_of_bench_runs(monkeypatch, capsys):
     calls = []
     monkeypatch.setattr(runpy, "run_module", lambda name, run_name: calls.append((name, sys.argv[1:])))

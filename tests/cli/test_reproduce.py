@@ -46,6 +46,13 @@ def test_steps_and_epochs_in_one_call(tmp_path, monkeypatch, capsys):
     assert study.recipe(study.cells[0], 0, asked[0]).training.steps == 4
 
 
+def test_a_folder_without_runs_has_no_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "ablation", "--table-only", "--out", "typo", "--records", "records"]) == 1
+    assert "there are no runs of ablation in typo to make a table of; name" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_time_that_is_over_exits_with_three(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("torchcaps.train.studies.run_study", lambda *arguments: False)

@@ -64,6 +64,12 @@ def test_every_example_runs(home, tmp_path_factory, served, capsys):
     assert "python -m http.server --directory site" in printed
 
 
+def test_an_export_to_nowhere_names_no_option(home, capsys):
+    (home / "file").touch()
+    assert main(["studio", "export", "file/site", "capsnet-mnist", "--no-compare", "--examples", "2"]) == 1
+    assert capsys.readouterr().err.endswith("choose another place\n")
+
+
 def test_shipped_weights_come_first(home, served):
     assert main(["studio", "--no-compare"]) == 0
     assert served[0]["models"] == SHIPPED

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 
 import pytest
@@ -113,6 +115,24 @@ def test_recipes_list_show_copy(tmp_path, capsys):
     assert main(["recipes", "copy", "mnist-paper", "mine.toml"]) == 1
     assert "exists already" in capsys.readouterr().err
     assert main(["recipes", "copy", "mnist-paper", "mine.txt"]) == 1
+
+
+def test_a_copy_is_whole_or_not_there(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(os, "replace", full_disk)
+    assert main(["recipes", "copy", "demo", "mine.toml"]) == 1
+    assert capsys.readouterr().err == "Error: mine.toml cannot be written: the disk is full; choose another place\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def full_disk(*places: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_what_comes_next_can_be_pasted(capsys):
+    assert main(["train", "demo", *QUICK, "--steps", "1", "--run-dir", "my run"]) == 0
+    assert "next: torchcaps evaluate 'my run'\n" in capsys.readouterr().out
+    assert main(["recipes", "copy", "demo", "my recipe.toml"]) == 0
+    assert "next: torchcaps train 'my recipe.toml'\n" in capsys.readouterr().out
 
 
 def examples() -> list[str]:

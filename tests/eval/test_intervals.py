@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from torchcaps.eval import Proportion, summarize_seeds, wilson_interval
+from torchcaps.eval import Proportion, difference_of_means, summarize_seeds, wilson_interval
 from torchcaps.eval.intervals import student_quantile
 
 
@@ -57,6 +57,15 @@ def test_one_seed_has_no_spread():
     assert str(summary) == "0.300 (one seed)"
     with pytest.raises(ValueError, match="at least one value"):
         summarize_seeds([])
+
+
+def test_equal_seeds_have_no_interval():
+    summary = summarize_seeds([0.3, 0.3, 0.3])
+    assert (summary.deviation, summary.interval) == (0, None)
+    assert str(summary) == "0.300 ± 0.000 (3 seeds)"
+    assert difference_of_means([0.3, 0.3], [0.1, 0.1]) == (pytest.approx(0.2), None)
+    low, high = difference_of_means([0.3, 0.3], [0.1, 0.2])[1]
+    assert low < 0.15 < high
 
 
 def test_a_proportion_reads_well():

@@ -126,6 +126,9 @@ def test_runs_of_other_settings_are_not_put_under_these(tmp_path):
     check_settings(study, tmp_path, ["training.steps=10"])
     with pytest.raises(TorchcapsError, match=r"optimizer\.lr is what is compared"):
         check_settings(study, tmp_path, ["optimizer.lr = 0.1"])
+    for override in ("optimizer={lr=0.5}", "model={routing={name='em'}}", "model={conv_channels=8}", "optimizer=5"):
+        with pytest.raises(TorchcapsError, match="is what is compared"):  # a section replaces all that rows have in it
+            check_settings(study, tmp_path, [override])
     tuned = Settings("mnist", {"em": CONTESTANTS[0].grid[1]})
     with pytest.raises(TorchcapsError, match=r"em/seed0 was trained with model\.routing = \{'name': 'em'"):
         check_settings(comparison_study("mnist", tuned), tmp_path)

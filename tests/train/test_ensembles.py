@@ -49,7 +49,7 @@ def runs(tmp_path_factory) -> tuple[Path, list[str]]:
     """The study with two seeds, then with three; and what the first call said."""
     root = tmp_path_factory.mktemp("ensembles")
     said: list[str] = []
-    assert run_study(STUDY, options(root), said.append)  # a row that cannot be made does not stop the others
+    assert not run_study(STUDY, options(root), said.append)  # a row that cannot be made does not stop the others
     assert not (root / "together").exists()
     assert run_study(STUDY, options(root, seeds=3), lambda text: None)
     return root, said
@@ -97,7 +97,7 @@ def test_the_table_and_the_records_have_a_row(runs, tmp_path):
     assert study_table(STUDY, tmp_path).rows == study_table(STUDY, root).rows
     said: list[str] = []
     (tmp_path / "together" / "seed0" / "result.json").unlink()
-    assert run_study(STUDY, options(tmp_path, cells=("together",)), said.append)  # records hold no weights
+    assert not run_study(STUDY, options(tmp_path, cells=("together",)), said.append)  # records hold no weights
     assert "plain/seed0 has no weights" in said[0]
 
 
@@ -130,8 +130,14 @@ def test_a_failed_member_is_named(tmp_path):
     (tmp_path / "plain" / "seed0" / "final").mkdir()
     (tmp_path / "plain" / "seed2").mkdir()
     said: list[str] = []
-    assert run_study(STUDY, options(tmp_path, cells=("together",)), said.append)
+    assert not run_study(STUDY, options(tmp_path, cells=("together",)), said.append)
     assert said[0].endswith("3 finished runs; plain/seed1 failed, plain/seed2 is not finished")
+
+
+def test_a_place_that_cannot_be_written_is_said_at_once(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(TorchcapsError, match=r"cannot be written: .*; choose another place with --out"):
+        run_study(STUDY, options(tmp_path / "file" / "runs"), lambda text: None)
 
 
 def test_choices_on_held_out_digits_never_read_the_test_split(runs, tmp_path, monkeypatch):

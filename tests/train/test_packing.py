@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 import torchcaps
@@ -147,3 +148,16 @@ def test_the_shipped_network_tells_overlapping_digits_apart():
     with torch.no_grad():
         scores = model(made.images.float() / 255).scores
     assert int(count_wrong(scores, made.labels)) <= 10  # the card: 3.3 %
+
+
+@pytest.mark.parametrize("command", [["models", "pack"], ["export"]])
+def test_a_full_disk_is_said_and_leaves_no_half(command, tmp_path, tmp_path_factory, monkeypatch, capsys):
+    def full(*arguments: object, **options: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    run = str(shared_run(tmp_path_factory.getbasetemp(), "small"))
+    monkeypatch.setattr("huggingface_hub.PyTorchModelHubMixin._save_pretrained", full)
+    more = ["--format", "safetensors"] if command == ["export"] else ["capsnet-tiny"]
+    assert main([*command, run, *more, "--out", str(tmp_path / "out")]) == 1
+    assert "cannot be written: the disk is full; choose another place with --out" in capsys.readouterr().err
+    assert list((tmp_path / "out").iterdir()) == []

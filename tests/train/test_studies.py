@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gc
 import io
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from torchcaps.eval.figures import BesidePublished, changes_figure, published_fi
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.engine import Engine
 from torchcaps.train.guard import NonFiniteError
+from torchcaps.train.recipe_files import save_recipe
 from torchcaps.train.studies import (
     Cell,
     Study,
@@ -224,7 +227,7 @@ def write_result(root: Path, cell: str, seed: int, errors: int, data: str = "mni
     result.write(folder)
     assert StudyResult.read(folder / "result.json") == result
     for name in ("recipe.toml", "environment.json", "metrics.jsonl"):
-        (folder / name).write_text(name)
+        (folder / name).write_text(f"# {name}")
     (folder / "checkpoints").mkdir()
 
 
@@ -254,6 +257,41 @@ def test_the_table_says_what_the_records_say(tmp_path):
     assert "a small sample" in study_table(study, tmp_path).note
 
 
+def test_a_table_says_what_was_set_for_its_runs(tmp_path):
+    study = tiny_study()
+    (cell,) = study.cells
+    for seed, (changes, scale) in enumerate([((), 0.5), (("training.batch_size=16", "log.every=2"), 1.0)]):
+        write_result(tmp_path, "plain", seed, 25)
+        recipe = study.recipe(cell, seed, changes, scale)
+        (tmp_path / "plain" / f"seed{seed}" / "recipe.toml").write_text(save_recipe(recipe))
+        note = study_table(study, tmp_path).note
+        assert note == "A note." + (" Changed by --set: training.batch_size." if changes else "")
+    in_steps = study.recipe(cell, 1, ["training.steps=9", "model.conv_channels=4"])
+    (tmp_path / "plain" / "seed1" / "recipe.toml").write_text(save_recipe(in_steps))
+    counted = replace(study, changes=("training.epochs=2",))
+    assert study_table(counted, tmp_path).note.endswith("training.steps.")
+    (tmp_path / "plain" / "seed1" / "recipe.toml").write_text("[")
+    with pytest.raises(TorchcapsError, match=r"seed1/recipe\.toml is damaged"):
+        study_table(study, tmp_path)
+
+
+def test_intervals_stay_between_0_and_100_and_equal_seeds_have_none(tmp_path):
+    study = tiny_study(
+        Cell("bad", "demo", (), {"what": "bad"}),
+        Cell("good", "demo", (), {"what": "good"}),
+        Cell("same", "demo", (), {"what": "same"}),
+    )
+    for cell, counts in {"plain": (30, 30), "bad": (9900, 9990), "good": (1, 9), "same": (20, 20)}.items():
+        for seed, errors in enumerate(counts):
+            write_result(tmp_path, cell, seed, errors)
+    rows = {row[0]: row[1:] for row in study_table(study, tmp_path).rows}
+    assert rows["bad"][1].endswith(" … 100.000")
+    assert rows["good"][1].startswith("0.000 … ")
+    assert rows["as it is"][:2] == ("0.300 ± 0.000", "–")
+    assert rows["same"][:5] == ("0.200 ± 0.000", "–", "2", "−0.100", "–")
+    assert rows["good"][4] != "–"
+
+
 def test_records_hold_what_is_needed_and_nothing_large(tmp_path):
     study = tiny_study()
     write_result(tmp_path / "runs", "plain", 0, 25)
@@ -266,6 +304,20 @@ def test_records_hold_what_is_needed_and_nothing_large(tmp_path):
     (tmp_path / "records" / "plain" / "seed0" / "result.json").write_text("{}")
     with pytest.raises(TorchcapsError, match="damaged or no result"):
         read_results(tmp_path / "records", ["plain"])
+
+
+def test_a_record_is_whole_or_not_there(tmp_path, monkeypatch):
+    def full(*places: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    write_result(tmp_path / "runs", "plain", 0, 25)
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(TorchcapsError, match=r"the disk is full; choose another place with --records"):
+        collect_records(tiny_study(), tmp_path / "runs", tmp_path / "records")
+    assert list((tmp_path / "records" / "plain" / "seed0").iterdir()) == []
+    (tmp_path / "runs" / "plain" / "seed0" / "recipe.toml").unlink()
+    with pytest.raises(TorchcapsError, match=r"recipe\.toml cannot be copied: No such file"):
+        collect_records(tiny_study(), tmp_path / "runs", tmp_path / "records")
 
 
 def test_counting_agrees_with_evaluation():
@@ -339,6 +391,11 @@ def test_seeds_stand_beside_what_was_published(tmp_path):
     assert [label.get_text() for label in digits.get_yticklabels()] == [line.name for line in panels["MNIST"]]
     drawn = {tuple(line.get_xdata()) for line in digits.lines} | {tuple(line.get_xdata()) for line in pairs.lines}
     assert {(0.25, 0.75), (0.5, 0.5), (0.25,), (6.25,), (7.5,)} <= drawn
+    for shown in (panels, {"MNIST": panels["MNIST"]}):
+        figure = published_figure(shown)
+        figure.canvas.draw()
+        inside, whole = figure.legends[0].get_window_extent(), figure.bbox
+        assert (whole.x0 <= inside.x0, inside.x1 <= whole.x1) == (True, True)
     (picture,) = write_published(study, tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert write_published(get_study("affine"), tmp_path) == []  # measured on another set than the paper's

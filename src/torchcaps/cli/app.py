@@ -8,6 +8,7 @@ above all) inside the functions that need it, so that ``--help`` answers at once
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -85,9 +86,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         typer.secho(f"Error: {error}", err=True, fg=typer.colors.RED)
         return EXIT_ERROR
+    except OSError as error:  # what no command explains: above all an output that is redirected to a full disk
+        if "--debug" in arguments:
+            raise
+        _drop_output()
+        place = error.filename or "the output"
+        typer.secho(
+            f"Error: {place} cannot be read or written: {error.strerror or error}", err=True, fg=typer.colors.RED
+        )
+        return EXIT_ERROR
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return 0
+
+
+def _drop_output() -> None:
+    """What is left in the buffer of an output that cannot be written would fail again at the end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

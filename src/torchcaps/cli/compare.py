@@ -85,7 +85,15 @@ def compare(
 
         torchcaps compare --data mnist --table-only --out records/compare-mnist
     """
-    from torchcaps.train.studies import StudyOptions, check_settings, choose_settings, comparison_study, tuning_study
+    from torchcaps.train.studies import (
+        StudyOptions,
+        check_data,
+        check_runs,
+        check_settings,
+        choose_settings,
+        comparison_study,
+        tuning_study,
+    )
     from torchcaps.train.studies.settings import SETTINGS
 
     folder = out or Path("runs") / f"compare-{data}"
@@ -99,8 +107,11 @@ def compare(
         study, place = comparison_study(data, chosen), folder
         patterns, copies = tuple(routing or ()), records
     check_settings(study, place, changes or ())
+    check_data(study, place, changes or ())
     finished = True
-    if not table_only:
+    if table_only:
+        check_runs(study, place)
+    else:
         options = StudyOptions(
             out=place,
             cells=patterns,

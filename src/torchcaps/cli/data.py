@@ -130,12 +130,12 @@ def preview_command(
     import io
 
     from torchcaps.data.contact_sheet import contact_sheet
-    from torchcaps.data.storage import write_atomically
+    from torchcaps.eval.output import write_file
 
     source = _load(name, data_dir, size, strict)
     encoded = io.BytesIO()
     contact_sheet(source.train, source.classes, columns).save(encoded, format="PNG")
-    write_atomically(out, encoded.getvalue())
+    write_file(out, encoded.getvalue())
     _print_source(source)
     typer.echo(f"wrote {out}")
 

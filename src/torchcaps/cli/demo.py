@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,18 +42,20 @@ def demo(
     import torchcaps
     from torchcaps import train
     from torchcaps.eval.figures.style import matplotlib
-    from torchcaps.eval.output import write_file
+    from torchcaps.eval.output import check_writable, write_file
     from torchcaps.eval.report import make_report
     from torchcaps.eval.report.measured import measure_run
 
     matplotlib()  # what would stop the end is said before the work
+    folder = _free_folder(out)
+    check_writable(folder)
     console = Console()
     console.rule("[bold]The network of the paper")
     console.print(str(torchcaps.create_model("capsnet").summary(show=False)), highlight=False, markup=False)
 
     console.rule("[bold]A small one, trained here and now on 1,000 digits")
     changes = [] if steps is None else [f"training.steps={steps}"]
-    result = train.fit("demo", changes, seed=seed, run_dir=_free_folder(out))
+    result = train.fit("demo", changes, seed=seed, run_dir=folder)
     measured = measure_run(result.folder, slug="run1")
     error = measured.result.error
     console.print(
@@ -65,9 +68,10 @@ def demo(
     console.print(f"\nWhere each position of the picture sends its votes: [bold]{picture}[/]")
     console.print(f"The whole report, to open in a browser:              [bold]{report}[/]")
     console.print("\nNext (the program is in .venv/bin here):")
+    run = shlex.quote(str(result.folder))
     for command, what in (
-        (f"tweak {result.folder} --class 5 --out tweak.png", "what each dimension of a capsule means"),
-        (f"predict {result.folder} PICTURE.png", "a digit of your own"),
+        (f"tweak {run} --class 5 --out tweak.png", "what each dimension of a capsule means"),
+        (f"predict {run} PICTURE.png", "a digit of your own"),
         ("train mnist-official", "the real thing, on a GPU"),
         ("--help", "everything else"),
     ):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +41,7 @@ def export(
         torchcaps export runs/demo --format safetensors --out my-model
     """
     from torchcaps.eval import load_model
+    from torchcaps.eval.output import disk_errors_explained
 
     if file_format not in FORMATS:
         raise typer.BadParameter(f"choose from {', '.join(FORMATS)}, not {file_format!r}", param_hint="--format")
@@ -50,7 +50,8 @@ def export(
     network = load_model(model)
     if file_format == "safetensors":
         folder = out or Path("model")
-        _disk_errors_explained(folder, lambda: network.save_pretrained(folder))
+        with disk_errors_explained(folder):
+            network.save_pretrained(folder)
         say(f"wrote {folder}/config.json and {folder}/model.safetensors; load with torchcaps.from_pretrained")
         return
     file = out or Path("model.onnx")
@@ -61,6 +62,7 @@ def export(
 def _export_onnx(network: Model, file: Path, part: str) -> None:
     from torchcaps.errors import TorchcapsError
     from torchcaps.eval.drawings import drawing_model
+    from torchcaps.eval.output import disk_errors_explained
     from torchcaps.models import CapsNet, export_onnx
 
     if not isinstance(network, CapsNet):
@@ -71,13 +73,5 @@ def _export_onnx(network: Model, file: Path, part: str) -> None:
         drawing_model(network)
     if file.is_dir():
         raise TorchcapsError(f"{file} is a folder; name a file in it with --out")
-    _disk_errors_explained(file, lambda: export_onnx(network, file, part))
-
-
-def _disk_errors_explained(place: Path, write: Callable[[], object]) -> None:
-    from torchcaps.eval.output import OutputError
-
-    try:
-        write()
-    except OSError as error:
-        raise OutputError(f"{place} cannot be written: {error.strerror or error}; choose another --out") from error
+    with disk_errors_explained(file):
+        export_onnx(network, file, part)

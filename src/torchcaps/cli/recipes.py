@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -62,17 +63,14 @@ def copy_command(
 ) -> None:
     """Write a recipe to a file of your own, to change and train by."""
     from torchcaps.errors import TorchcapsError
+    from torchcaps.eval.output import write_file
     from torchcaps.train import recipe_text
 
     text = recipe_text(name)
     target = destination or Path(f"{Path(name).stem}.toml")
     if target.suffix != ".toml":
         raise TorchcapsError(f"a recipe file ends in .toml, {target} does not; try {target.with_suffix('.toml')}")
-    try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise TorchcapsError(f"{target} exists already; give another name, or remove it first") from error
-    except OSError as error:
-        raise TorchcapsError(f"{target} cannot be written: {error.strerror or error}") from error
-    typer.echo(f"wrote {target}\nnext: torchcaps train {target}")
+    if target.exists():
+        raise TorchcapsError(f"{target} exists already; give another name, or remove it first")
+    write_file(target, text, option=None)
+    typer.echo(f"wrote {target}\nnext: torchcaps train {shlex.quote(str(target))}")

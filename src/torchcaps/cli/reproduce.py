@@ -69,7 +69,7 @@ def reproduce(
     A run is resumed where the last call's time ended, and a finished one is never repeated. table1, affine and more
     look at the test set, once a run; ablation and search choose on held-out digits and do not; selection looks at
     every checkpoint, to show what a choice on the test set would be worth. The table is written as Markdown, CSV and
-    HTML, from the records alone. Exit status 3: the time was over before all was done.
+    HTML, from the records alone. Exit status 3: something is left, for the time was over or an ensemble lacks members.
 
     A cell such as cifar10-ensemble trains nothing: it joins the first seeds of another cell by their added lengths,
     once they are finished, and is skipped before.
@@ -88,14 +88,16 @@ def reproduce(
 
         torchcaps reproduce more --cell cifar10 --cell cifar10-ensemble --seeds 7 --budget 8m
 
-        torchcaps reproduce table1 --table-only --records records/table1
+        torchcaps reproduce table1 --table-only --out records/table1
     """
-    from torchcaps.train.studies import StudyOptions, get_study
+    from torchcaps.train.studies import StudyOptions, check_runs, get_study
 
     chosen = get_study(study, recipe)
     folder = out or Path("runs") / chosen.name
     finished = True
-    if not table_only:
+    if table_only:
+        check_runs(chosen, folder)
+    else:
         options = StudyOptions(
             out=folder,
             cells=tuple(cell or ()),

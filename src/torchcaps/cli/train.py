@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,7 +85,7 @@ def train(
             f"{result.steps:,} steps, {result.seconds:.1f} s, {record['images_per_second']:,.0f} images/s at the end"
         )
         typer.echo(f"last training batches: loss {record['loss']:.4f}, error {100 * record['error']:.2f} %")
-    typer.echo(f"run folder: {result.folder}\nnext: torchcaps evaluate {result.folder}")
+    typer.echo(f"run folder: {result.folder}\nnext: torchcaps evaluate {shlex.quote(str(result.folder))}")
 
 
 def _show_warning(message: Warning | str, *_details: object, **_more: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,8 +27,9 @@ def contact_sheet(split: Split, classes: Sequence[str], columns: int = 10) -> An
     Grey stays grey, three channels are colour, any other number shows the first channel (the left eye of a pair).
     """
     image = pillow_image()
-    from PIL import ImageDraw  # after the line that explains a missing Pillow
+    from PIL import ImageDraw, ImageFont  # after the line that explains a missing Pillow
 
+    accented = getattr(ImageFont, "load_default_imagefont", None)  # which Pillow 10 has not
     height, width = split.images.shape[2:]
     factor = max(1, -(-SMALLEST_CELL // max(height, width)))
     cell_height, cell_width = height * factor, width * factor
@@ -36,7 +38,11 @@ def contact_sheet(split: Split, classes: Sequence[str], columns: int = 10) -> An
     draw = ImageDraw.Draw(sheet)
     for row, name in enumerate(classes):
         top = GAP + row * (cell_height + GAP)
-        draw.text((GAP, top + cell_height // 2 - 6), _printable(name), fill=INK)
+        middle = (GAP, top + cell_height // 2 - 6)
+        if name.isascii() or accented is None:
+            draw.text(middle, _drawable(name, "ascii"), fill=INK)
+        else:
+            draw.text(middle, _drawable(name, "latin-1"), fill=INK, font=accented())
         shown = split.labels == row if split.labels.ndim == 1 else split.labels[:, row]
         for column, index in enumerate(shown.nonzero()[:columns, 0].tolist()):
             picture = _rgb(split.images[index].numpy()).repeat(factor, axis=0).repeat(factor, axis=1)
@@ -50,6 +56,16 @@ def _rgb(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(colours.transpose(1, 2, 0))
 
 
-def _printable(name: str) -> str:
-    """The built-in font knows Latin letters only."""
-    return name.encode("ascii", "replace").decode()[:15]
+def _drawable(name: str, alphabet: str) -> str:
+    """Pillow's usual font knows ASCII, its older one Latin-1; other letters lose their marks, or are a question mark.
+
+    >>> _drawable("Grüße, Šárka", "latin-1"), _drawable("Grün", "ascii")
+    ('Grüße, Sárka', 'Grun')
+    """
+    letters = unicodedata.normalize("NFC", name)
+    bare = (unicodedata.normalize("NFD", letter)[0] for letter in letters)
+    drawn = [
+        letter.encode(alphabet, "ignore") or other.encode(alphabet, "replace")
+        for letter, other in zip(letters, bare, strict=True)
+    ]
+    return b"".join(drawn).decode(alphabet)[:15]

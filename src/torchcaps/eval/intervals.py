@@ -84,7 +84,8 @@ class SeedSummary:
 
     Attributes:
         deviation: sample standard deviation (n − 1), ``None`` for a single value.
-        interval: Student's confidence interval of the mean, ``None`` for a single value.
+        interval: Student's confidence interval of the mean; ``None`` for a single value, and where all are equal: they
+            say nothing of how far another would lie, and an interval of no width would say too much.
     """
 
     values: tuple[float, ...]
@@ -94,17 +95,17 @@ class SeedSummary:
     confidence: float
 
     def __str__(self) -> str:
-        if self.deviation is None or self.interval is None:
+        if self.deviation is None:
             return f"{self.mean:.3f} (one seed)"
-        low, high = self.interval
-        return (
-            f"{self.mean:.3f} ± {self.deviation:.3f} ({len(self.values)} seeds; {100 * self.confidence:g} % interval "
-            f"of the mean {low:.3f} … {high:.3f})"
-        )
+        seeds = f"{len(self.values)} seeds"
+        if self.interval is not None:
+            low, high = self.interval
+            seeds += f"; {100 * self.confidence:g} % interval of the mean {low:.3f} … {high:.3f}"
+        return f"{self.mean:.3f} ± {self.deviation:.3f} ({seeds})"
 
 
 def summarize_seeds(values: Sequence[float], confidence: float = 0.95) -> SeedSummary:
-    """Mean, sample standard deviation and Student's interval of the mean.
+    """Mean, sample standard deviation and Student's interval of the mean; no interval where all values are equal.
 
     Example:
         >>> print(summarize_seeds([0.25, 0.26, 0.24]))
@@ -116,6 +117,8 @@ def summarize_seeds(values: Sequence[float], confidence: float = 0.95) -> SeedSu
     if len(values) == 1:
         return SeedSummary(tuple(values), mean, None, None, _checked(confidence))
     deviation = statistics.stdev(values)
+    if deviation == 0:
+        return SeedSummary(tuple(values), mean, deviation, None, _checked(confidence))
     reach = student_quantile((1 + _checked(confidence)) / 2, len(values) - 1) * deviation / math.sqrt(len(values))
     return SeedSummary(tuple(values), mean, deviation, (mean - reach, mean + reach), confidence)
 
@@ -123,7 +126,9 @@ def summarize_seeds(values: Sequence[float], confidence: float = 0.95) -> SeedSu
 def difference_of_means(
     values: Sequence[float], base: Sequence[float], confidence: float = 0.95
 ) -> tuple[float, tuple[float, float] | None]:
-    r"""Mean of ``values`` less that of ``base``, and Welch's interval of it; no interval where one has a single value.
+    r"""Mean of ``values`` less that of ``base``, and Welch's interval of it.
+
+    There is no interval where one has a single value, nor where neither differs within itself.
 
     .. math:: \\bar x - \\bar y \\pm t_\\nu \\sqrt{s_x^2/n + s_y^2/m}
 
@@ -140,7 +145,7 @@ def difference_of_means(
     shares = [statistics.variance(group) / len(group) for group in (values, base)]
     total = sum(shares)
     if total == 0:
-        return difference, (difference, difference)
+        return difference, None
     parts = sum(share**2 / (len(group) - 1) for share, group in zip(shares, (values, base), strict=True))
     degrees = max(1, math.floor(total**2 / parts + 1e-9))
     reach = student_quantile((1 + _checked(confidence)) / 2, degrees) * math.sqrt(total)

@@ -109,7 +109,7 @@ class _Site:
         self.folder, self.size = folder, 0
 
     def write(self, path: str, content: bytes) -> None:
-        write_file(self.folder / path, content)
+        write_file(self.folder / path, content, option=None)
         self.size += len(content)
 
     def write_json(self, path: str, value: Any) -> None:

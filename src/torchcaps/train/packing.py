@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from safetensors.torch import save_file
@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torchcaps._version import __version__
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import EvaluationResult, choose_examples, load_model, open_run
+from torchcaps.eval.output import check_writable, disk_errors_explained
 from torchcaps.eval.runs import Run
 from torchcaps.models import Model, from_pretrained
 from torchcaps.models.shipped import weights_folder
@@ -51,9 +52,9 @@ def pack_weights(
     run = open_run(run_folder)
     model = load_model(run)
     examples = choose_examples(run, model, None, "test", data_dir, pairs)
+    check_writable(target)
     full = examples.evaluate(model)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".packing-") as scratch:
+    with disk_errors_explained(target), TemporaryDirectory(dir=target.parent, prefix=".packing-") as scratch:
         folder = Path(scratch) / name
         _save_half(model, folder)
         stored = examples.evaluate(from_pretrained(folder).eval())

@@ -77,9 +77,16 @@ export function route(votes: Votes, iterations: number): Iteration[] {
   return steps;
 }
 
-/** Mean entropy of the coefficients in nats: ln J when every parent is equal, 0 for a tree. */
+/** Mean entropy of the shares of a child in nats, its coefficients over their sum: ln J when every parent is equal, 0 for a tree. */
 export function entropy(coefficients: Float32Array, J: number): number {
   let total = 0;
-  for (const c of coefficients) if (c > 0) total -= c * Math.log(c);
+  for (let i = 0; i < coefficients.length; i += J) {
+    let sum = 0;
+    for (let j = i; j < i + J; j++) sum += Math.abs(coefficients[j]);
+    for (let j = i; j < i + J; j++) {
+      const share = Math.abs(coefficients[j]) / sum;
+      if (share > 0) total -= share * Math.log(share);
+    }
+  }
   return total / (coefficients.length / J);
 }

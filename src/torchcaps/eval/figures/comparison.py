@@ -37,7 +37,8 @@ class BesidePublished:
 def published_figure(panels: Mapping[str, Sequence[BesidePublished]]) -> Any:
     """A panel for each data set: every seed as a dot, their mean as a bar, the published error as a diamond above."""
     tallest = max(map(len, panels.values()))
-    figure, axes = new_figure(4.9 * len(panels), 1.0 + 0.32 * tallest, len(panels))
+    above = 1.0 if len(panels) > 1 else 1.2
+    figure, axes = new_figure(4.9 * len(panels), above + 0.32 * tallest, len(panels))
     for panel, (title, lines) in zip(axes if len(panels) > 1 else [axes], panels.items(), strict=True):
         for place, line in enumerate(lines):
             if line.published is not None:
@@ -49,7 +50,7 @@ def published_figure(panels: Mapping[str, Sequence[BesidePublished]]) -> Any:
         panel.set_xlabel("test error in %")
     keys = [figure.axes[0].plot([], [], **DOT)[0], figure.axes[0].errorbar([], [], **DIAMOND)]
     names = ["a seed of ours; the bar is their mean", "published, ± its deviation where there is one"]
-    figure.legend(keys, names, loc="outside upper center", ncols=2)
+    figure.legend(keys, names, loc="outside upper center", ncols=2 if len(panels) > 1 else 1)  # one is too narrow
     return figure
 
 

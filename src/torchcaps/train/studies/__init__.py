@@ -1,12 +1,13 @@
 """Studies: named cells × seeds → run folders → one table. The studies themselves are data, one file each."""
 
 from torchcaps.train.studies.catalog import get_study, list_studies
+from torchcaps.train.studies.checks import check_data, check_runs, check_settings
 from torchcaps.train.studies.collect import collect_records, write_study
 from torchcaps.train.studies.comparison import COMPARED_DATA, comparison_study, tuning_study
 from torchcaps.train.studies.definition import Cell, Members, Study, joined
 from torchcaps.train.studies.results import StudyResult, read_results
 from torchcaps.train.studies.run import StudyOptions, run_study
-from torchcaps.train.studies.settings import Settings, check_settings, choose_settings
+from torchcaps.train.studies.settings import Settings, choose_settings
 from torchcaps.train.studies.table import study_table
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "Study",
     "StudyOptions",
     "StudyResult",
+    "check_data",
+    "check_runs",
     "check_settings",
     "choose_settings",
     "collect_records",

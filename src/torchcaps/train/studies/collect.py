@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from torchcaps.errors import TorchcapsError
+from torchcaps.eval.output import write_file
 from torchcaps.train.run_folder import ENVIRONMENT, METRICS, RECIPE
 from torchcaps.train.studies.along import write_along
 from torchcaps.train.studies.changes import write_changes
@@ -42,12 +42,15 @@ def collect_records(study: Study, root: Path, records: Path) -> int:
     for cell in study.cells:
         for result in sorted((root / cell.name).glob(f"seed*/{RESULT}")):
             target = records / result.parent.relative_to(root)
-            try:
-                target.mkdir(parents=True, exist_ok=True)
-                for name in RECORD_FILES if cell.members is None else (RESULT,):
-                    shutil.copyfile(result.parent / name, target / name)
-            except OSError as error:
-                raise TorchcapsError(f"the record {target} cannot be written: {error.strerror or error}") from error
+            for name in RECORD_FILES if cell.members is None else (RESULT,):
+                write_file(target / name, _content(result.parent / name), option="--records")
             copied += 1
     write_study(study, records)
     return copied
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise TorchcapsError(f"{file} cannot be copied: {error.strerror or error}; a record needs it") from error

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import LayerCoupling, Proportion
 from torchcaps.eval.output import write_file
+from torchcaps.train.run_folder import RECIPE
 
-__all__ = ["RESULT", "StudyResult", "read_finished", "read_results", "run_path"]
+__all__ = ["RESULT", "StudyResult", "read_finished", "read_results", "run_path", "saved_recipes"]
 
 RESULT = "result.json"
 
@@ -105,3 +107,12 @@ def read_finished(root: Path, cells: Iterable[str]) -> dict[str, list[StudyResul
         for cell, results in read_results(root, cells).items()
     }
     return {cell: results for cell, results in finished.items() if results}
+
+
+def saved_recipes(root: Path, cell: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Folder and recipe, as it is written there, of each run of a cell, unfinished ones too; an ensemble has none."""
+    for file in sorted((root / cell).glob(f"seed*/{RECIPE}")):
+        try:
+            yield file.parent, tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise TorchcapsError(f"the recipe {file} is damaged: {error}; remove that run to make it again") from error

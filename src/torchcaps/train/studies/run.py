@@ -16,6 +16,7 @@ import torch
 from torchcaps.data import Source
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import Ensemble
+from torchcaps.eval.output import check_writable
 from torchcaps.models import Model, from_pretrained
 from torchcaps.train.checkpoint import all_checkpoints
 from torchcaps.train.distributed import choose_device
@@ -71,7 +72,8 @@ class StudyOptions:
 def run_study(study: Study, options: StudyOptions, tell: Callable[[str], None] = print) -> bool:
     """Train and measure what is missing, the seeds of a cell one after the other; true when nothing is left.
 
-    Within one process the data is read once, and what was compiled for a cell serves its other seeds.
+    Within one process the data is read once, and what was compiled for a cell serves its other seeds. A run that failed
+    is done; an ensemble that lacks members is left.
     """
     clock = _Clock(options.budget)
     runner = _Runner(study, options, clock, tell)
@@ -85,6 +87,7 @@ def run_study(study: Study, options: StudyOptions, tell: Callable[[str], None] =
     for cell, recipe in plan:
         for part, seed in study.members(cell) or [(cell, recipe.seed)]:
             runner.check(part, replace(recipe, seed=seed))  # a mistake is said before hours of work
+    check_writable(options.out / RESULT)
     try:
         for cell in cells:
             for recipe in (recipe for other, recipe in plan if other is cell):
@@ -100,7 +103,7 @@ def run_study(study: Study, options: StudyOptions, tell: Callable[[str], None] =
         left = sum(not runner.is_finished(cell, recipe) for cell, recipe in plan)
         tell(f"time is over: {len(plan) - left} of {len(plan)} runs are done; the same command goes on")
         return False
-    return True
+    return all(runner.is_finished(cell, recipe) for cell, recipe in plan)
 
 
 class _Clock:

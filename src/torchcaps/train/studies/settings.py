@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.output import write_file
-from torchcaps.train.overrides import parse_overrides
-from torchcaps.train.run_folder import RECIPE
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.results import StudyResult, read_results
 
-__all__ = ["SETTINGS", "Settings", "check_settings", "choose_settings"]
+__all__ = ["SETTINGS", "Settings", "choose_settings"]
 
 SETTINGS = "settings.json"
 
@@ -86,25 +82,3 @@ def choose_settings(data: str, study: Study, root: Path) -> Settings:
 
 def _mean_error(runs: Sequence[StudyResult]) -> float | None:
     return None if any(run.failure for run in runs) else round(fmean(run.error.percent for run in runs), 4)
-
-
-def check_settings(study: Study, root: Path, overrides: Sequence[str] = ()) -> None:
-    """Refuse a table that would name other settings than its runs had, or will have with these overrides."""
-    overridden = {text.partition("=")[0].strip() for text in overrides}
-    for cell in study.cells:
-        compared = {text.partition("=")[0] for text in cell.changes} & overridden
-        if compared:
-            raise TorchcapsError(
-                f"{', '.join(sorted(compared))} is what is compared and cannot be set for all rows; leave it out"
-            )
-        wanted = parse_overrides(cell.changes)
-        for file in sorted((root / cell.name).glob(f"seed*/{RECIPE}")):
-            saved: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-            for section, keys in wanted.items():
-                for key, value in keys.items():
-                    had = saved.get(section, {}).get(key)
-                    if had != value:
-                        raise TorchcapsError(
-                            f"{file.parent} was trained with {section}.{key} = {had!r}, but the settings of the "
-                            f"comparison say {value!r}; give the --settings it was trained with, or another --out"
-                        )

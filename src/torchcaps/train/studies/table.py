@@ -9,6 +9,7 @@ from torchcaps.eval import SeedSummary, difference_of_means, summarize_seeds
 from torchcaps.eval.tables import ResultTable
 from torchcaps.train.studies.definition import Cell, Study
 from torchcaps.train.studies.facts import fact_text
+from torchcaps.train.studies.overridden import overridden_keys
 from torchcaps.train.studies.results import StudyResult, read_results
 
 __all__ = ["study_table"]
@@ -20,7 +21,8 @@ LENGTH = ("epochs", "errors of each seed")
 def study_table(study: Study, root: Path) -> ResultTable:
     """A row a cell, with what its finished runs say; a cell without one has dashes, or no row (``study.lists_all``).
 
-    The interval of several seeds is Student's of their mean; that of one seed is Wilson's, of its own count.
+    The interval of several seeds is Student's of their mean, where they differ; that of one seed is Wilson's, of its
+    own count.
     """
     results = read_results(root, [cell.name for cell in study.cells])
     base = _finished(results[study.base]) if study.base else []
@@ -29,6 +31,9 @@ def study_table(study: Study, root: Path) -> ResultTable:
     rows = [_row(study, cell, results[cell.name], base, root) for cell in shown]
     head = (*study.columns, *MEASURED, *difference, *study.extras, *study.facts, *LENGTH)
     note = study.note + _warning([result for found in results.values() for result in found])
+    overridden = overridden_keys(study, root)
+    if overridden:
+        note += f" Changed by --set: {', '.join(overridden)}."
     return ResultTable(study.title, head, rows, note, text_columns=len(study.columns))
 
 
@@ -81,15 +86,17 @@ def _extra(name: str, finished: Sequence[StudyResult]) -> str:
 
 
 def _interval(summary: SeedSummary, finished: Sequence[StudyResult]) -> str:
-    if summary.interval is not None:
-        low, high = summary.interval
-    else:
+    if len(finished) == 1:
         low, high = (100 * bound for bound in finished[0].error.interval)
-    return f"{max(0.0, low):.3f} … {high:.3f}"
+    elif summary.interval is None:
+        return "–"
+    else:
+        low, high = summary.interval
+    return f"{max(0.0, low):.3f} … {min(100.0, high):.3f}"
 
 
 def _compared(summary: SeedSummary, base: Sequence[StudyResult]) -> tuple[str, str]:
-    """The difference of two means, and Welch's interval where both have several seeds."""
+    """The difference of two means, and Welch's interval where both have several seeds that are not all equal."""
     difference, interval = difference_of_means(summary.values, [result.error.percent for result in base])
     text = f"{difference:+.3f}".replace("-", "−")
     if interval is None:
