@@ -39,5 +39,6 @@ class RoutingTrace:
         """
         tiny = torch.finfo(self.coefficients.dtype).tiny  # 0·ln 0 is 0, and so is its gradient
         sizes = self.coefficients.abs()
-        shares = sizes / sizes.sum(-1, keepdim=True).clamp(min=tiny)
+        totals = sizes.sum(-1, keepdim=True)
+        shares = sizes / torch.where(totals > 0, totals, 1.0)
         return -(shares * shares.clamp(min=tiny).log()).sum(-1).mean(-1)
