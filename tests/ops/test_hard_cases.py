@@ -70,6 +70,19 @@ def test_two_parents_can_be_told_apart(routing, seed):
     assert (layer(u, full=True).activations.argmax(dim=1) == labels).float().mean() > 0.95
 
 
+def test_torch_func_is_given_plain_pytorch():
+    said = []
+
+    def noting(u):
+        said.append(torchcaps.explain_backend(u))
+        return u.sum()
+
+    torch.func.grad(noting)(torch.zeros(2, 3, 4))
+    assert said == [
+        "eager (batched matrix products in plain PyTorch): torch.func is at work, which sees through plain PyTorch only"
+    ]
+
+
 def test_autocast_touches_the_votes_and_not_the_routing():
     torch.manual_seed(0)
     votes = torch.randn(2, 30, 4, 8)

@@ -8,6 +8,7 @@ import warnings
 import torch
 from torch import Tensor
 
+from torchcaps.ops.routing.checks import inside_transform
 from torchcaps.ops.routing.triton import supports
 
 __all__ = ["BACKENDS", "ENVIRONMENT_VARIABLE", "choose_backend", "explain_backend", "forced_backend"]
@@ -41,6 +42,8 @@ def choose_backend(requested: str, u: Tensor, weight: Tensor | None = None) -> t
     forced = forced_backend()
     if forced != "auto":
         return _able(forced, f"{ENVIRONMENT_VARIABLE}={forced} forces it", u, weight)
+    if inside_transform():
+        return "eager", "torch.func is at work, which sees through plain PyTorch only"
     # float64 is asked for when exactness counts, so plain PyTorch is no surprise there.
     if u.is_cuda and u.dtype != torch.float64:
         return _able("triton", "the fastest that runs on cuda", u, weight)
