@@ -88,3 +88,18 @@ def test_spread_pairs_reach_from_the_first_to_the_last_digit():
     assert len(spread_pairs(pairs, 10**9)) == len(pairs)
     with pytest.raises(TorchcapsError, match="at least one pair"):
         spread_pairs(pairs, 0)
+
+
+def test_pictures_of_several_classes_are_drawn_from_all_that_are_named():
+    torch.manual_seed(0)
+    model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2, num_classes=3).eval()
+    with torch.no_grad():
+        model.classes.bias.fill_(3.0)  # all three are named
+    images = torch.randint(0, 256, (4, 1, 28, 28), dtype=torch.uint8)
+    split = TestSplit(images, torch.tensor([[True, True, False]] * 4))
+    with torch.no_grad():
+        out = model(images / 255)
+        named = out.scores > 0.5
+        expected = (model.reconstruct(out.capsules, named) - images / 255).square().flatten(1).sum(1)
+    assert named.sum() > 4
+    torch.testing.assert_close(evaluate(model, split).reconstruction_errors, expected, rtol=1e-4, atol=1e-4)

@@ -8,9 +8,10 @@ import torch
 
 import torchcaps
 from published_files import picture_bytes, write_picture_folder
-from torchcaps.data import load, sample_digits, train_and_validation
+from torchcaps.data import MultiMNIST, load, sample_digits, train_and_validation
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import choose_examples, load_model, open_run
+from torchcaps.eval.examples import Examples
 from torchcaps.eval.pictures import class_names, read_pictures, things_in_a_picture
 from torchcaps.eval.recipe_facts import DataChoice, parse_data_name
 
@@ -129,3 +130,12 @@ def test_class_names_fall_back_to_numbers(small_run, tmp_path):
     model.save_pretrained(tmp_path)
     assert class_names(open_run(tmp_path), model) == tuple("0123456789")
     assert class_names(open_run(small_run), torchcaps.create_model("small-cnn", num_classes=3)) == ("0", "1", "2")
+
+
+def test_the_pairs_that_are_measured_are_those_that_are_shown():
+    split = load("mnist-sample").test
+    pairs = MultiMNIST(split, pairs_per_digit=10)
+    indices = torch.arange(0, 5000, 250)
+    examples = Examples("pairs", "test", tuple("0123456789"), split, (), pairs, indices)
+    model = torchcaps.create_model("capsnet", image_shape=(1, 36, 36), conv_channels=4, primary_types=1, decoder="none")
+    assert torch.equal(examples.evaluate(model).labels, examples.labels(torch.arange(20)))

@@ -7,6 +7,7 @@ import torch
 from sklearn import metrics as reference
 
 from torchcaps.eval import calibration, confusion_matrix, exact_match_error, label_error, reconstruction_errors
+from torchcaps.train.objective import count_wrong
 
 N, J = 300, 7
 
@@ -105,3 +106,14 @@ def test_wrong_shapes_are_named():
         confusion_matrix(torch.rand(5, 3), torch.zeros(4, dtype=torch.int64))
     with pytest.raises(ValueError, match="at least one example"):
         exact_match_error(torch.rand(0, 3), torch.zeros(0, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("kind", ["one", "two", "any"])
+def test_training_and_evaluation_count_by_the_same_rule(kind):
+    """With many ties, and where every picture happens to show one class."""
+    torch.manual_seed(0)
+    scores = torch.randint(0, 4, (1000, 10)) / 3
+    first, other = torch.randint(0, 10, (1000,)), torch.randint(1, 10, (1000,))
+    two = torch.stack([first, (first + other) % 10], dim=1)
+    labels = {"one": first, "two": two, "any": torch.nn.functional.one_hot(first, 10).bool()}[kind]
+    assert int(count_wrong(scores, labels)) == exact_match_error(scores, labels).count

@@ -3,6 +3,7 @@ import torch
 from torch.nn import functional as F
 
 from torchcaps import nn, ops
+from torchcaps.nn.start_values import truncated_normal_
 
 
 @pytest.mark.parametrize(("padding", "scale"), [("valid", 1.0), ("valid", 1 / 3), ("same", 1.0), ("same", 0.25)])
@@ -64,3 +65,15 @@ def test_device_and_dtype_pass_through():
     assert layer.weight.is_meta
     assert layer.weight.dtype == layer.bias.dtype == torch.float64
     assert "types=32, dim=8" in repr(layer)
+
+
+def test_start_values_do_not_depend_on_the_memory_format():
+    drawn = []
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        torch.manual_seed(0)
+        weight = torch.empty(8, 4, 3, 3).to(memory_format=memory_format)
+        truncated_normal_(weight, 0.1)
+        drawn.append(weight)
+    assert torch.equal(*drawn)
+    assert drawn[0].abs().max() <= 0.2
+    assert drawn[0].std() == pytest.approx(0.088, abs=0.01)  # of a normal cut off at two deviations

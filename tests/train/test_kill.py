@@ -113,3 +113,33 @@ def test_two_processes_have_the_losses_of_one(tmp_path):
     # one process goes on where two stood
     train_tiny(tmp_path / "two", "training.steps=22", "data.validation=0.1", resume=True)
     assert len(losses(tmp_path / "two")) == 22
+
+
+PIECES = """
+import sys
+from pathlib import Path
+from torchcaps.train import fit, load_recipe
+from torchcaps.train.interrupt import OutOfTimeError
+folder = Path(sys.argv[1])
+recipe = load_recipe("demo", sys.argv[2:])
+resume = (folder / "recipe.toml").exists()
+try:
+    fit(recipe, run_dir=folder, device="cpu", progress=False, resume=resume, seconds=None if resume else 0)
+except OutOfTimeError:
+    pass
+"""
+
+
+def test_two_processes_count_once_what_they_had_counted_before_a_stop(tmp_path):
+    """The record after a stop covers steps of both pieces, and examples of both processes."""
+    changes = [*TINY, "training.steps=4", "log.every=4", "data.validation=0.1"]
+    train_tiny(tmp_path / "one", "training.steps=4", "log.every=4", "data.validation=0.1")
+    script = tmp_path / "pieces.py"
+    script.write_text(PIECES)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    for _ in range(2):
+        piece = [*torchrun, str(script), str(tmp_path / "two"), *changes]
+        done = subprocess.run(piece, env=environment(), capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+    assert len(losses(tmp_path / "two")) == 1
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)

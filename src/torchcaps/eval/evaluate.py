@@ -53,7 +53,7 @@ class EvaluationResult:
     @cached_property
     def named(self) -> Tensor:
         """Which classes the model names, bool ``[N, J]``."""
-        return metrics.predicted_classes(self.scores, self.truth)
+        return metrics.predicted_classes(self.scores, self.labels)
 
     @property
     def is_multi_label(self) -> bool:
@@ -188,7 +188,9 @@ def _collect(model: Model, batches: Iterator[tuple[Tensor, Tensor, Tensor | None
 def _drawing_errors(model: Model, out: Any, images: Tensor, truth: Tensor, singles: Tensor | None) -> Tensor:
     assert isinstance(model, CapsuleModel)
     if singles is None:
-        picture = model.reconstruct(out.capsules, out.lengths.argmax(dim=1))
+        several = truth.dtype == torch.bool  # drawn together, as in training
+        named = metrics.predicted_classes(out.scores, truth) if several else out.lengths.argmax(dim=1)
+        picture = model.reconstruct(out.capsules, named)
         return metrics.reconstruction_errors(picture, images)
     digits = [
         metrics.reconstruction_errors(model.reconstruct(out.capsules, truth[:, place]), singles[:, place])

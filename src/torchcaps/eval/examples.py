@@ -65,7 +65,8 @@ class Examples:
             device = torch.device("cuda") if torch.cuda.is_available() else home
             model.to(device)
             if self.pairs is not None and self.pair_indices is not None:
-                pairs = MultiMNIST(self.split, self.pairs.variant, self.pairs.seed, device)  # made where they are used
+                made = self.pairs  # and are made again where they are used
+                pairs = MultiMNIST(self.split, made.variant, made.seed, device, made.pairs_per_digit)
                 return evaluate_pairs(model, pairs, self.pair_indices, BATCH.get(device.type, BATCH_SIZE), watch)
             return evaluate(model, self.split, augment=self.augment)
         finally:

@@ -35,17 +35,17 @@ def true_classes(labels: Tensor, num_classes: int) -> Tensor:
     return labels if labels.dtype == torch.bool else ops.multi_hot(labels, num_classes).bool()
 
 
-def predicted_classes(scores: Tensor, truth: Tensor) -> Tensor:
-    """The classes a model names, bool ``[N, J]``.
+def predicted_classes(scores: Tensor, labels: Tensor) -> Tensor:
+    """The classes a model names, bool ``[N, J]``, by the kind of the labels and not by their values.
 
-    Where every picture shows the same number K of classes (one digit, two digits of MultiMNIST), these are the K
-    highest scores; K belongs to the task, not to the example. Where the number differs, every score above 0.5.
+    Class numbers ``[N]``: the highest score, the first of equals. Class numbers ``[N, K]``, as the two digits of
+    MultiMNIST: the K highest scores; K belongs to the task. Any number of classes, bool ``[N, J]``: every score above
+    0.5. Training counts by the same rule.
     """
-    shown = truth.sum(dim=1)
-    if len(shown) and bool((shown == shown[0]).all()) and int(shown[0]) > 0:
-        best = scores.topk(int(shown[0]), dim=1).indices
-        return torch.zeros_like(truth).scatter_(1, best, True)
-    return scores > PRESENCE_THRESHOLD
+    if labels.dtype == torch.bool:
+        return scores > PRESENCE_THRESHOLD
+    best = scores.argmax(dim=1, keepdim=True) if labels.ndim == 1 else scores.topk(labels.shape[1], dim=1).indices
+    return torch.zeros_like(scores, dtype=torch.bool).scatter_(1, best, True)
 
 
 def exact_match_error(scores: Tensor, labels: Tensor) -> Proportion:
@@ -60,14 +60,14 @@ def exact_match_error(scores: Tensor, labels: Tensor) -> Proportion:
         50.00 % (1 of 2; 95 % interval 9.45 … 90.55 %)
     """
     truth = _checked(scores, labels)
-    wrong = (predicted_classes(scores, truth) != truth).any(dim=1)
+    wrong = (predicted_classes(scores, labels) != truth).any(dim=1)
     return Proportion(int(wrong.sum()), len(wrong))
 
 
 def label_error(scores: Tensor, labels: Tensor) -> Proportion:
     """True classes that were not named, out of all true classes; for one class, the same as the exact error."""
     truth = _checked(scores, labels)
-    missed = truth & ~predicted_classes(scores, truth)
+    missed = truth & ~predicted_classes(scores, labels)
     return Proportion(int(missed.sum()), max(1, int(truth.sum())))
 
 
@@ -78,7 +78,7 @@ def confusion_matrix(scores: Tensor, labels: Tensor) -> Tensor:
     evenly among the classes named without being there.
     """
     truth = _checked(scores, labels)
-    named = predicted_classes(scores, truth)
+    named = predicted_classes(scores, labels)
     missed, invented = (truth & ~named).double(), (named & ~truth).double()
     shares = invented / invented.sum(dim=1, keepdim=True).clamp(min=1)
     return torch.diag((truth & named).sum(dim=0).double()) + missed.T @ shares
@@ -119,7 +119,7 @@ def calibration(scores: Tensor, labels: Tensor, num_bins: int = 15) -> Calibrati
     if num_bins < 1:
         raise ValueError(f"calibration needs at least one bin, got {num_bins}")
     truth = _checked(scores, labels)
-    named = predicted_classes(scores, truth)
+    named = predicted_classes(scores, labels)
     confidence, right = scores[named].double(), truth[named].double()
     edges = torch.linspace(0, 1, num_bins + 1, dtype=torch.float64)
     place = torch.bucketize(confidence, edges).sub(1).clamp(0, num_bins - 1)

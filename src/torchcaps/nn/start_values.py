@@ -17,12 +17,12 @@ def truncated_normal_(weight: Tensor, std: float) -> None:
 
     The same distribution as :func:`torch.nn.init.trunc_normal_`, several times faster on large weights.
     """
-    weight.normal_(std=std)
     if weight.is_meta:
         return
-    flat = weight.view(-1)
+    flat = torch.empty(weight.numel(), device=weight.device, dtype=weight.dtype).normal_(std=std)
     outside = (flat.abs() > 2 * std).nonzero().squeeze(1)
     while len(outside):
         drawn = torch.empty(len(outside), device=weight.device, dtype=weight.dtype).normal_(std=std)
         flat[outside] = drawn
         outside = outside[drawn.abs() > 2 * std]
+    weight.copy_(flat.view(weight.shape))  # whatever its memory format

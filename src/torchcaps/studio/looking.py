@@ -149,8 +149,8 @@ def survey(network: Network, examples: ExampleSet) -> Survey:
     for part in positions.split(MOST_IMAGES):
         images = to_unit_float(examples.pictures(part))
         out = network.model(network.prepared(images))
-        truth = examples.truth(part)
-        wrong.append((predicted_classes(out.scores, truth) != truth).any(dim=1))
+        named = predicted_classes(out.scores, examples.examples.labels(part))
+        wrong.append((named != examples.truth(part)).any(dim=1))
         if network.has_capsules:
             capsules.append(out.capsules)
     truth = examples.truth(positions)

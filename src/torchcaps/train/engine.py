@@ -106,6 +106,8 @@ class Engine:
         except DataError as error:  # the recipe is the same, so it is the number of pictures
             raise RunFolderError(self.folder.data_has_changed("an epoch has another length")) from error
         self.state.restore(checkpoint)
+        if not self.world.is_main:
+            self.step.meter.zero_()  # what all had counted goes on in one process
         self.done = int(checkpoint.values["step"])
         if checkpoint.values.get("reached_accuracy"):
             self.total_steps = self.done
@@ -206,8 +208,9 @@ class Engine:
         return True
 
     def _save(self) -> None:
+        meter = self.world.summed(self.step.meter)
         # Summed over all processes, so that all of them stop or none does.
-        loss = float(self.world.summed(self.step.meter)[0]) if weights_are_finite(self.model) else math.nan
+        loss = float(meter[0]) if weights_are_finite(self.model) else math.nan
         check_loss(loss, self.done, self.recipe, last_checkpoint(self.folder.checkpoints))
         if not self.world.is_main:
             return
@@ -220,7 +223,7 @@ class Engine:
             "reached_accuracy": self._reached_accuracy,
         }
         with self._off_the_clock():
-            tensors, keep = self.state.tensors(), self.recipe.log.keep
+            tensors, keep = {**self.state.tensors(), "meter": meter}, self.recipe.log.keep
             save_checkpoint(self.folder.checkpoints, self.done, self.model, tensors, values, keep)
 
     @contextmanager
