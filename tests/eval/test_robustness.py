@@ -14,7 +14,7 @@ from torchcaps.data import MultiMNIST, TestSplit, move, sample_digits
 from torchcaps.data.augment import build
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import SWEEPS, Examples, Proportion, evaluate, sweep_errors
-from torchcaps.eval.robustness import known_range
+from torchcaps.eval.robustness import _moved, known_range
 from torchcaps.models.output import ClassifierOutput
 
 DIGITS = tuple("0123456789")
@@ -93,6 +93,13 @@ def test_so_many_examples_evenly_spaced_and_the_model_stays_as_it_was():
     assert model.training
     few = TestSplit(TEST.images[::10], TEST.labels[::10])
     assert found[0] == evaluate(model, few).error
+
+
+def test_standardised_pictures_are_moved_on_their_canvas():
+    place = {"name": "place", "size": 40}
+    plain, standard = build([place]), build([place, {"name": "standardize"}])
+    quarter = [_moved(examples(augment=chain), torch.arange(20), SWEEPS["shift"], 0.25) for chain in (plain, standard)]
+    torch.testing.assert_close(quarter[1], standard.steps[1].evaluate(quarter[0]))
 
 
 def test_other_classes_are_refused():

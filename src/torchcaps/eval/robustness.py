@@ -85,7 +85,11 @@ def sweep_errors(
 
 
 def _moved(examples: Examples, positions: Tensor, sweep: Sweep, amount: float) -> Tensor:
-    """What the model sees of moved pictures; they are moved before their pixels are standardised, black coming in."""
+    """What the model sees of moved pictures.
+
+    They are moved once they are cut or placed on a canvas, on which there is room to move, and before their pixels are
+    standardised, black coming in.
+    """
 
     def moved(images: Tensor) -> Tensor:
         amounts = torch.full((len(images),), sweep.for_move(amount, images.shape[-1]))
@@ -94,12 +98,14 @@ def _moved(examples: Examples, positions: Tensor, sweep: Sweep, amount: float) -
     if examples.pairs is not None and examples.pair_indices is not None:
         return to_unit_float(moved(examples.pairs.pairs(examples.pair_indices[positions]).images))
     images = examples.split.images[positions]
-    if examples.augment is None:
-        return to_unit_float(moved(images))
-    placed = examples.augment.evaluate(images)
-    if placed.dtype == torch.uint8:  # cut or placed on a canvas, on which there is room to move
-        return to_unit_float(moved(placed))
-    return examples.augment.evaluate(moved(images))
+    steps = [] if examples.augment is None else list(examples.augment.steps)
+    while steps and (placed := steps[0].evaluate(images)).dtype == torch.uint8:
+        images = placed
+        del steps[0]
+    images = moved(images)
+    for step in steps:
+        images = step.evaluate(images)
+    return to_unit_float(images)
 
 
 def known_range(errors: Mapping[float, Proportion], neutral: float, percent: float = 5.0) -> tuple[float, float] | None:

@@ -96,7 +96,8 @@ class OptimizerSection:
     """``[optimizer]``: ``"adam"`` or ``"adamw"``; ``clip_norm`` 0 leaves gradients as they are.
 
     ``sharpness`` above 0 seeks weights whose whole neighbourhood has a low loss: the gradient is taken that far uphill
-    of the weights (Foret et al. 2021). A step then takes twice as long.
+    of the weights (Foret et al. 2021). A step then takes twice as long. Dropout draws anew for the second gradient, and
+    batch normalisation counts both.
     """
 
     name: str = "adam"
