@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torchcaps.models import Model
 from torchcaps.nn import CapsuleLinear, ConvCapsules
 from torchcaps.ops import RoutingTrace
+from torchcaps.ops.routing.trace import child_entropy
 
 __all__ = ["LayerCoupling", "coupling_sums", "measure_couplings", "routing_traces"]
 
@@ -50,11 +51,9 @@ def coupling_sums(trace: RoutingTrace) -> tuple[Tensor, Tensor, Tensor]:
         >>> (parents / count).tolist()  # nothing to decide by: all four alike, in each of three iterations
         [4.0, 4.0, 4.0]
     """
-    sizes = trace.coefficients.detach().double().abs()  # [R, B, I, J]
-    totals = sizes.sum(dim=3, keepdim=True)
-    counts = totals.squeeze(3) > 0
-    shares = sizes / totals.clamp(min=torch.finfo(totals.dtype).tiny)
-    entropy = torch.special.entr(shares).sum(dim=3)
+    coefficients = trace.coefficients.detach().double()  # [R, B, I, J]
+    counts = coefficients.abs().sum(dim=3) > 0
+    entropy = child_entropy(coefficients)
     return (
         (entropy * counts).sum(dim=(1, 2)),
         (entropy.exp() * counts).sum(dim=(1, 2)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["RoutingTrace"]
+__all__ = ["RoutingTrace", "child_entropy"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,13 @@ class RoutingTrace:
         The shares are the coefficients by size, divided by their sum over the parents, so that they sum to 1 in every
         routing. Each child counts equally; a masked child counts as 0.
         """
-        tiny = torch.finfo(self.coefficients.dtype).tiny  # 0·ln 0 is 0, and so is its gradient
-        sizes = self.coefficients.abs()
-        totals = sizes.sum(-1, keepdim=True)
-        shares = sizes / torch.where(totals > 0, totals, 1.0)
-        return -(shares * shares.clamp(min=tiny).log()).sum(-1).mean(-1)
+        return child_entropy(self.coefficients).mean(-1)
+
+
+def child_entropy(coefficients: Tensor) -> Tensor:
+    """Entropy in nats of the shares of every child, ``[…, I, J]`` → ``[…, I]``; 0 for a child that serves nobody."""
+    tiny = torch.finfo(coefficients.dtype).tiny  # 0·ln 0 is 0, and so is its gradient
+    sizes = coefficients.abs()
+    totals = sizes.sum(-1, keepdim=True)
+    shares = sizes / torch.where(totals > 0, totals, 1.0)
+    return -(shares * shares.clamp(min=tiny).log()).sum(-1)
