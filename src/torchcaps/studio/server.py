@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
 import socket
 import threading
 import warnings
 import webbrowser
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import torch
@@ -94,10 +96,21 @@ def _started(
 def _announcing_server(config: uvicorn.Config, started: Callable[[uvicorn.Server], None]) -> uvicorn.Server:
     import uvicorn
 
+    interrupts: list[int] = []
+
     class Announcing(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             started(self)
+
+        def run(self, sockets: list[socket.socket] | None = None) -> None:
+            super().run(sockets)
+            if signal.SIGINT in interrupts:  # one that comes before the server waits is lost on its way out
+                raise KeyboardInterrupt
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            interrupts.append(sig)
+            super().handle_exit(sig, frame)
 
     return Announcing(config)
 
