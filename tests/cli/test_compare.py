@@ -27,8 +27,8 @@ def test_tuned_compared_and_read_from_the_records(tmp_path, monkeypatch, capsys)
     capsys.readouterr()
     chosen = json.loads((tmp_path / "out" / "settings.json").read_text())
     assert list(chosen["changes"]) == ["k-means-inner"]
-    assert len(chosen["trials"]["k-means-inner"]) == 4
-    assert (tmp_path / "records" / "tune" / "k-means-inner.4" / "seed0" / "result.json").is_file()
+    assert len(chosen["trials"]["k-means-inner"]) == 6
+    assert (tmp_path / "records" / "tune" / "k-means-inner.6" / "seed0" / "result.json").is_file()
 
     assert main([*command, "--seeds", "1", "--records", "records"]) == 0
     out = capsys.readouterr().out

@@ -90,20 +90,27 @@ def write_run(root: Path, cell: str, seed: int, errors: int, failure: str = "") 
     return folder
 
 
-def test_the_best_of_four_is_chosen_and_the_first_of_equals(tmp_path):
+def test_the_best_of_six_is_chosen_and_the_first_of_equals(tmp_path):
     study = tuning_study("mnist")
-    for place, errors in enumerate((30, 20, 20, 40)):
+    for place, errors in enumerate((30, 20, 20, 40, 50, 60)):
         write_run(tmp_path, f"em.{place + 1}", 0, errors)
         write_run(tmp_path, f"vb.{place + 1}", 0, errors, failure="the loss became nan" if place in (1, 2) else "")
         write_run(tmp_path, f"leaky.{place + 1}", 0, errors, failure="the loss became nan")
-        if place < 3:
-            write_run(tmp_path, f"dynamic.{place + 1}", 0, errors)  # the fourth is missing
+        if place < 5:
+            write_run(tmp_path, f"dynamic.{place + 1}", 0, errors)  # the sixth is missing
         for seed in range(1 + (place == 0)):  # one has more seeds than the others
             write_run(tmp_path, f"average.{place + 1}", seed, errors)
     chosen = choose_settings("mnist", study, tmp_path)
     grids = {contestant.name: contestant.grid for contestant in CONTESTANTS}
     assert chosen.changes == {"em": grids["em"][1], "vb": grids["vb"][0]}
-    assert chosen.trials["vb"] == {"vb.1": 3.0, "vb.2": None, "vb.3": None, "vb.4": 4.0}
+    assert chosen.trials["vb"] == {
+        "vb.1": 3.0,
+        "vb.2": None,
+        "vb.3": None,
+        "vb.4": 4.0,
+        "vb.5": 5.0,
+        "vb.6": 6.0,
+    }
     file = chosen.write(tmp_path)
     assert Settings.read(file) == chosen
     again = Settings("mnist", {"leaky": ("optimizer.lr=0.1",), "vb": ("optimizer.lr=0.2",)}).added_to(file)

@@ -42,7 +42,7 @@ def compare(
         typer.Option("--routing", metavar="PATTERN", help="Only these rows, such as em or 'k-means*'; repeatable."),
     ] = None,
     tune: Annotated[
-        bool, typer.Option("--tune", help="Choose the settings first, four for each row, on held-out examples.")
+        bool, typer.Option("--tune", help="Choose the settings first, six for each row, on held-out examples.")
     ] = False,
     settings: Annotated[
         Path | None,
@@ -66,7 +66,7 @@ def compare(
 ) -> None:
     """Train every routing in the same network and write the table that compares them.
 
-    First --tune: four settings for each row, on held-out examples of the training split; the best go to
+    First --tune: six settings for each row, on held-out examples of the training split; the best go to
     OUT/settings.json. Then the same command without it trains each row with its settings on the whole training split
     and looks at the test split, once a run: error, error on turned pictures, images/s, peak memory, parameters,
     coupling entropy, parents of a child. A run is resumed where the last call's time ended, and a finished one is
