@@ -10,7 +10,7 @@ import torch
 import torchcaps
 from torchcaps.eval import measure_couplings, routing_traces
 from torchcaps.eval.couplings import coupling_sums
-from torchcaps.eval.figures import parents_figure, speed_figure, to_png
+from torchcaps.eval.figures import costs_figure, parents_figure, to_png
 from torchcaps.ops import RoutingTrace
 
 SMALL = {"conv_channels": 4, "primary_types": 2, "decoder": "none"}
@@ -74,9 +74,16 @@ def test_every_routing_has_couplings(routing):
     assert all(1 - 1e-9 <= parents <= 10 + 1e-9 for parents in layer.parents)
 
 
-@pytest.mark.parametrize("speed", [1.0, 10.0, 641.3, 1000.0, 2e5])
-def test_a_comparison_of_one_can_be_drawn(speed):
-    """Limits of a logarithmic axis that meet in one point make no drawing."""
-    for error in (0.0, 0.25):
-        assert to_png(speed_figure({"alone": (speed, error, 0.0)}), 20).startswith(b"\x89PNG")
+def test_costs_have_a_bar_with_its_number_and_a_dash_where_unknown():
+    panels = {"images/s": {"dynamic": 134702.6, "em": None}, "peak memory in MiB": {"dynamic": 268.0, "em": 458.0}}
+    speed, memory = costs_figure(panels).axes
+    assert [text.get_text() for text in speed.texts] == ["134,703", "–"]
+    assert [bar.get_width() for bar in speed.patches] == [134702.6, 0.0]
+    assert [text.get_text() for text in memory.texts] == ["268", "458"]
+    assert [label.get_text() for label in speed.get_yticklabels()] == ["dynamic", "em"]
+
+
+@pytest.mark.parametrize("cost", [0.0, 1.0, 2e5])
+def test_a_comparison_of_one_can_be_drawn(cost):
+    assert to_png(costs_figure({"images/s": {"alone": cost}}), 20).startswith(b"\x89PNG")
     assert to_png(parents_figure({"alone": [10.0]}, 10), 20).startswith(b"\x89PNG")

@@ -10,10 +10,10 @@ from torchcaps.eval.figures.charts import (
 from torchcaps.eval.figures.comparison import (
     BesidePublished,
     changes_figure,
+    costs_figure,
     errors_figure,
     parents_figure,
     published_figure,
-    speed_figure,
 )
 from torchcaps.eval.figures.grids import (
     difference_colours,
@@ -31,6 +31,7 @@ __all__ = [
     "calibration_figure",
     "changes_figure",
     "confusion_figure",
+    "costs_figure",
     "curves_figure",
     "difference_colours",
     "dimension_figure",
@@ -42,7 +43,6 @@ __all__ = [
     "picture_grid",
     "published_figure",
     "reconstruction_figure",
-    "speed_figure",
     "sweep_figure",
     "sweeps_figure",
     "to_png",

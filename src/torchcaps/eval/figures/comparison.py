@@ -1,8 +1,7 @@
-"""Networks side by side: error beside what was published or before a change, against speed; parents of a child."""
+"""Networks side by side: error beside what was published or before a change, costs, parents of a child."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -10,7 +9,7 @@ from typing import Any
 
 from torchcaps.eval.figures.style import BLUE, MUTED, VERMILION, new_figure, styled
 
-__all__ = ["BesidePublished", "changes_figure", "errors_figure", "parents_figure", "published_figure", "speed_figure"]
+__all__ = ["BesidePublished", "changes_figure", "costs_figure", "errors_figure", "parents_figure", "published_figure"]
 
 DOT: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 5, "linestyle": "", "alpha": 0.6}
 DIAMOND: dict[str, Any] = {
@@ -20,7 +19,7 @@ DIAMOND: dict[str, Any] = {
     "markerfacecolor": "white",
     "linestyle": "",
 }
-ROOM = 1.3  # beyond the slowest and the fastest
+ROOM = 1.25  # right of the longest bar, for its number
 
 
 @dataclass(frozen=True)
@@ -101,33 +100,23 @@ def _names(axes: Any, names: Sequence[str]) -> None:
 
 
 @styled
-def speed_figure(points: Mapping[str, tuple[float, float, float]]) -> Any:
-    """(images/s, error in %, its deviation) of each; below and to the right is better.
+def costs_figure(panels: Mapping[str, Mapping[str, float | None]]) -> Any:
+    """A panel for each cost, such as images/s or memory, and a bar with its number for each network.
 
-    The names stand in a column, in the order of the errors, so that they do not cover each other.
+    The networks are the same in all panels; one whose cost is not known has a dash.
     """
-    figure, axes = new_figure(7.6, 1.6 + 0.22 * max(8, len(points)))
-    ticker = importlib.import_module("matplotlib.ticker")
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
-    speeds = [speed for speed, _, _ in points.values()]
-    axes.set_xlim(min(speeds) / ROOM, max(speeds) * ROOM)  # also where there is one point only
-    order = sorted(points.items(), key=lambda item: item[1][1])
-    for place, (name, (speed, error, deviation)) in enumerate(order):
-        axes.errorbar([speed], [error], yerr=[deviation], color=BLUE, marker="o", markersize=5, capsize=2, linewidth=1)
-        axes.annotate(
-            name,
-            (speed, error),
-            xytext=(1.04, (place + 0.5) / len(order)),
-            textcoords="axes fraction",
-            va="center",
-            fontsize=8,
-            arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.5},
-        )
-    axes.set(xlabel="images a second in training, on a logarithmic scale", ylabel="error in %, mean ± s.d. over seeds")
-    axes.grid()
+    names = list(next(iter(panels.values())))
+    figure, axes = new_figure(2.4 + 2.6 * len(panels), 0.8 + 0.27 * len(names), len(panels))
+    for place, panel in enumerate(axes if len(panels) > 1 else [axes]):
+        title, costs = list(panels.items())[place]
+        widths = [costs[name] or 0.0 for name in names]
+        bars = panel.barh(range(len(names)), widths, height=0.62, color=BLUE, alpha=0.75)
+        labels = ["–" if costs[name] is None else f"{costs[name]:,.0f}" for name in names]
+        panel.bar_label(bars, labels, padding=3, fontsize=8)
+        _names(panel, names if place == 0 else [""] * len(names))
+        panel.set_xlim(0, max(*widths, 1.0) * ROOM)
+        panel.set_title(title)
+        panel.xaxis.set_visible(False)  # every bar has its number
     return figure
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from torchcaps.eval import summarize_seeds
-from torchcaps.eval.figures import errors_figure, parents_figure, speed_figure, to_png, to_svg
+from torchcaps.eval.figures import costs_figure, errors_figure, parents_figure, to_png, to_svg
 from torchcaps.eval.output import write_file
 from torchcaps.eval.report import markup
 from torchcaps.eval.tables import page
@@ -24,9 +23,10 @@ __all__ = ["coupling_rows", "write_page"]
 
 PAGE, COUPLINGS = "comparison.html", "couplings.csv"
 HEAD = ("cell", "layer", "parents there are", "iteration", "entropy in nats", "parents of a child")
+COSTS = ("images/s", "peak memory in MiB")
 CAPTIONS = {
     "errors": "Error on the examples as they are, and as the columns of the table say.",
-    "speed": "Error against the speed of training. Below and to the right is better.",
+    "costs": "What training costs at the batch size of the table.",
     "parents": "How many parents a child serves after each iteration, for the class capsules; the last is filled.",
 }
 
@@ -69,12 +69,8 @@ def coupling_rows(results: Mapping[str, Sequence[StudyResult]]) -> list[tuple[st
 
 
 def _draw(study: Study, root: Path, results: Mapping[str, Sequence[StudyResult]]) -> dict[str, Any]:
-    points, tracks, upper = {}, {}, 1
+    tracks, upper = {}, 1
     for cell, runs in results.items():
-        speed = fact_number("images/s", runs, root)
-        error = summarize_seeds([run.error.percent for run in runs])
-        if speed is not None:
-            points[cell] = (speed, error.mean, error.deviation or 0.0)
         layers = [list(run.couplings.values())[-1] for run in runs if run.couplings]
         if layers:
             tracks[cell] = [fmean(numbers) for numbers in zip(*(layer.parents for layer in layers), strict=True)]
@@ -83,8 +79,10 @@ def _draw(study: Study, root: Path, results: Mapping[str, Sequence[StudyResult]]
     for name in study.extras:
         panels[name] = {cell: [run.extra(name).percent for run in runs] for cell, runs in results.items()}
     drawings = {"errors": errors_figure(panels)}
-    if points:
-        drawings["speed"] = speed_figure(points)
+    costs = {fact: {cell: fact_number(fact, runs, root) for cell, runs in results.items()} for fact in COSTS}
+    measured = {fact: numbers for fact, numbers in costs.items() if any(numbers.values())}
+    if measured:
+        drawings["costs"] = costs_figure(measured)
     if tracks:
         drawings["parents"] = parents_figure(tracks, upper)
     return drawings
