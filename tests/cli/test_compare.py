@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +13,18 @@ from torchcaps.train.studies import Settings, StudyResult
 from training_runs import TINY
 
 
+def write_result(root: Path, cell: str, errors: int = 0, failure: str = "") -> None:
+    StudyResult(cell, 0, "test", "fashion-mnist", errors, 10, "last", "fp32", 0, 9, 1.0, 1.0, failure=failure).write(
+        root / cell / "seed0"
+    )
+
+
 @pytest.mark.parametrize("example", examples_of("compare"))
 def test_every_example_resolves(example, tmp_path, monkeypatch, capsys):
-    Settings("mnist", {}).write(tmp_path / "runs" / "compare-mnist")
+    runs = tmp_path / "runs" / "compare-mnist"
+    Settings("mnist", {}).write(runs)
+    for place in range(1, 7):  # a first round, for the second
+        write_result(runs / "tune", f"em.{place}", errors=place)
     check_example(example, tmp_path, monkeypatch, capsys)
 
 
@@ -29,6 +39,14 @@ def test_tuned_compared_and_read_from_the_records(tmp_path, monkeypatch, capsys)
     assert list(chosen["changes"]) == ["k-means-inner"]
     assert len(chosen["trials"]["k-means-inner"]) == 6
     assert (tmp_path / "records" / "tune" / "k-means-inner.6" / "seed0" / "result.json").is_file()
+    assert main([*command, "--finals", "--set", "data.validation=0.1", "--records", "records"]) == 0
+    assert len(list((tmp_path / "records" / "finals").glob("k-means-inner.*/seed0/result.json"))) == 3
+    chosen = json.loads((tmp_path / "records" / "settings.json").read_text())
+    assert len(chosen["trials"]["k-means-inner"]) == 3
+    assert main(["compare", "--tune", "--table-only", "--out", "out", "--set", "data.source=mnist-sample"]) == 0
+    assert json.loads((tmp_path / "out" / "settings.json").read_text()) == chosen  # the last word stays
+    assert main([*command, "--tune", "--finals"]) == 2
+    capsys.readouterr()
 
     assert main([*command, "--seeds", "1", "--records", "records"]) == 0
     out = capsys.readouterr().out
@@ -68,9 +86,7 @@ def test_a_folder_without_runs_has_no_table(more, tmp_path, monkeypatch, capsys)
 
 def test_without_tuning_the_table_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    StudyResult("em", 0, "test", "fashion-mnist", 0, 0, "none", "none", 0, 9, 1.0, 1.0, failure="nan").write(
-        tmp_path / "runs" / "compare-fashion" / "em" / "seed0"
-    )
+    write_result(tmp_path / "runs" / "compare-fashion", "em", failure="nan")
     assert main(["compare", "--data", "fashion", "--table-only"]) == 0
     captured = capsys.readouterr()
     assert "choose them with --tune first" in captured.err

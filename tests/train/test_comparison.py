@@ -18,9 +18,10 @@ from torchcaps.train.studies import (
     Settings,
     StudyResult,
     check_settings,
-    choose_settings,
     comparison_study,
+    finals_study,
     study_table,
+    tuned_settings,
     tuning_study,
     write_study,
 )
@@ -91,7 +92,6 @@ def write_run(root: Path, cell: str, seed: int, errors: int, failure: str = "") 
 
 
 def test_the_best_of_six_is_chosen_and_the_first_of_equals(tmp_path):
-    study = tuning_study("mnist")
     for place, errors in enumerate((30, 20, 20, 40, 50, 60)):
         write_run(tmp_path, f"em.{place + 1}", 0, errors)
         write_run(tmp_path, f"vb.{place + 1}", 0, errors, failure="the loss became nan" if place in (1, 2) else "")
@@ -100,7 +100,7 @@ def test_the_best_of_six_is_chosen_and_the_first_of_equals(tmp_path):
             write_run(tmp_path, f"dynamic.{place + 1}", 0, errors)  # the sixth is missing
         for seed in range(1 + (place == 0)):  # one has more seeds than the others
             write_run(tmp_path, f"average.{place + 1}", seed, errors)
-    chosen = choose_settings("mnist", study, tmp_path)
+    chosen = tuned_settings("mnist", tmp_path, tmp_path / "none")
     grids = {contestant.name: contestant.grid for contestant in CONTESTANTS}
     assert chosen.changes == {"em": grids["em"][1], "vb": grids["vb"][0]}
     assert chosen.trials["vb"] == {
@@ -123,6 +123,32 @@ def test_the_best_of_six_is_chosen_and_the_first_of_equals(tmp_path):
     (tmp_path / "settings.json").write_text("{}")
     with pytest.raises(TorchcapsError, match="holds no settings of a comparison"):
         Settings.read(tmp_path / "settings.json")
+
+
+def test_a_second_round_has_the_last_word_on_the_best_three(tmp_path):
+    first, finals = tmp_path / "tune", tmp_path / "finals"
+    with pytest.raises(TorchcapsError, match="no row has been tuned to the end"):
+        finals_study("mnist", first)
+    for place, errors in enumerate((30, 20, 20, 40, 10, 60)):
+        write_run(first, f"em.{place + 1}", 0, errors)
+        write_run(first, f"vb.{place + 1}", 0, errors, failure="the loss became nan" if place != 3 else "")
+        write_run(first, f"leaky.{place + 1}", 0, errors)
+    study = finals_study("mnist", first)
+    places = {"em": [2, 3, 5], "leaky": [2, 3, 5], "vb": [4]}
+    assert {cell.name for cell in study.cells} == {f"{row}.{place}" for row in places for place in places[row]}
+    assert study.split == "validation"
+    grids = {contestant.name: contestant.grid for contestant in CONTESTANTS}
+    assert tuned_settings("mnist", first, finals).changes["em"] == grids["em"][4]
+    for place, errors in ((2, 9), (3, 5), (5, 7)):
+        write_run(finals, f"em.{place}", 0, errors)
+        if place < 5:
+            write_run(finals, f"leaky.{place}", 0, errors)  # not run to the end
+    chosen = tuned_settings("mnist", first, finals)
+    assert chosen.changes == {"em": grids["em"][2], "leaky": grids["leaky"][4], "vb": grids["vb"][3]}
+    assert chosen.trials["em"] == {"em.2": 0.9, "em.3": 0.5, "em.5": 0.7}
+    assert len(chosen.trials["leaky"]) == 6
+    assert "The last word for 1 of 3 rows has a second round" in comparison_study("mnist", chosen).note
+    assert "second round" not in comparison_study("mnist", tuned_settings("mnist", first, tmp_path / "none")).note
 
 
 def test_runs_of_other_settings_are_not_put_under_these(tmp_path):
@@ -167,7 +193,9 @@ def test_the_tables_among_the_records_are_what_the_records_give(folder, tmp_path
     places = [(comparison_study(data, settings), folder)]
     if (folder / "tune").exists():
         places.append((tuning_study(data), folder / "tune"))
-        assert choose_settings(data, tuning_study(data), folder / "tune") == settings
+        assert tuned_settings(data, folder / "tune", folder / "finals") == settings
+    if (folder / "finals").exists():
+        places.append((finals_study(data, folder / "tune"), folder / "finals"))
     for study, place in places:
         for file in study_table(study, place).write(tmp_path):
             assert file.read_text() == (place / file.name).read_text(), file

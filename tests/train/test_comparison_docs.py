@@ -21,7 +21,7 @@ TEXT = (DOCS / "comparison.md").read_text()
 def test_commands_data_and_links_exist():
     known = {option for parameter in get_command(app).commands["compare"].params for option in parameter.opts}
     lines = re.findall(r"^\$ torchcaps compare (.+)$", TEXT, flags=re.MULTILINE)
-    assert len(lines) == 6
+    assert len(lines) == 7
     for line in lines:
         words = shlex.split(line)
         assert {word for word in words if word.startswith("--")} <= known

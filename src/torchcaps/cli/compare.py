@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-TRIALS_FOLDER = "tune"
+TRIALS_FOLDER, FINALS_FOLDER = "tune", "finals"
 
 
 def register(app: typer.Typer) -> None:
@@ -44,12 +44,16 @@ def compare(
     tune: Annotated[
         bool, typer.Option("--tune", help="Choose the settings first, six for each row, on held-out examples.")
     ] = False,
+    finals: Annotated[
+        bool, typer.Option("--finals", help="Choose once more among the best three of each row; after --tune.")
+    ] = False,
     settings: Annotated[
         Path | None,
         typer.Option("--settings", help="Settings that --tune chose elsewhere; OUT/settings.json unless told."),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, help="Seeds 0 to N − 1 of each row; 3, or 1 with --tune.")
+        int | None,
+        typer.Option("--seeds", min=1, help="Seeds 0 to N − 1 of each row; 3, or 1 with --tune and --finals."),
     ] = None,
     budget: Budget = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; else runs/compare-DATA.")] = None,
@@ -67,17 +71,20 @@ def compare(
     """Train every routing in the same network and write the table that compares them.
 
     First --tune: six settings for each row, on held-out examples of the training split; the best go to
-    OUT/settings.json. Then the same command without it trains each row with its settings on the whole training split
-    and looks at the test split, once a run: error, error on turned pictures, images/s, peak memory, parameters,
+    OUT/settings.json. Short runs favour high rates, so --finals tries the best three again, at the length that the
+    comparison will have. Then the same command without either trains each row with its settings on the whole training
+    split and looks at the test split, once a run: error, error on turned pictures, images/s, peak memory, parameters,
     coupling entropy, parents of a child. A run is resumed where the last call's time ended, and a finished one is
     never repeated. The table is written as Markdown, CSV and HTML, the figures on comparison.html, from the records
     alone. Exit status 3: the time was over before all was done.
 
     **Examples**
 
-        torchcaps compare --data mnist --tune --scale 0.2 --budget 8m
+        torchcaps compare --data mnist --tune --scale 0.1 --budget 8m
 
-        torchcaps compare --data mnist --seeds 3 --budget 8m --records records/compare-mnist
+        torchcaps compare --data mnist --finals --scale 0.4 --budget 8m
+
+        torchcaps compare --data mnist --scale 0.4 --budget 8m --records records/compare-mnist
 
         torchcaps compare --data coil20 --settings runs/compare-mnist/settings.json --seeds 1
 
@@ -90,18 +97,22 @@ def compare(
         check_data,
         check_runs,
         check_settings,
-        choose_settings,
         comparison_study,
+        finals_study,
+        tuned_settings,
         tuning_study,
     )
     from torchcaps.train.studies.settings import SETTINGS
 
     folder = out or Path("runs") / f"compare-{data}"
     chosen: Settings | None = None
-    if tune:
-        study, place = tuning_study(data), folder / TRIALS_FOLDER
+    if tune and finals:
+        raise typer.BadParameter("--tune comes first, --finals after it; give one of them")
+    if tune or finals:
+        place = folder / (FINALS_FOLDER if finals else TRIALS_FOLDER)
+        study = finals_study(data, folder / TRIALS_FOLDER) if finals else tuning_study(data)
         patterns = tuple(f"{pattern}.*" for pattern in routing or ())
-        copies = records and records / TRIALS_FOLDER
+        copies = records and records / place.name
     else:
         chosen = _settings(folder, settings)
         study, place = comparison_study(data, chosen), folder
@@ -125,8 +136,9 @@ def compare(
             progress=not quiet,
         )
         finished = run_pieces(study, options)
-    if tune:
-        chosen = choose_settings(data, study, place).added_to(folder / SETTINGS)
+    if tune or finals:
+        rounds = folder / TRIALS_FOLDER, folder / FINALS_FOLDER
+        chosen = tuned_settings(data, *rounds).added_to(folder / SETTINGS)
     if chosen is not None:
         warn(f"settings of {len(chosen.changes)} rows: {chosen.write(folder)}")
         if records is not None:

@@ -3,11 +3,17 @@
 from torchcaps.train.studies.catalog import get_study, list_studies
 from torchcaps.train.studies.checks import check_data, check_runs, check_settings
 from torchcaps.train.studies.collect import collect_records, write_study
-from torchcaps.train.studies.comparison import COMPARED_DATA, comparison_study, tuning_study
+from torchcaps.train.studies.comparison import (
+    COMPARED_DATA,
+    comparison_study,
+    finals_study,
+    tuned_settings,
+    tuning_study,
+)
 from torchcaps.train.studies.definition import Cell, Members, Study, joined
 from torchcaps.train.studies.results import StudyResult, read_results
 from torchcaps.train.studies.run import StudyOptions, run_study
-from torchcaps.train.studies.settings import Settings, choose_settings
+from torchcaps.train.studies.settings import Settings
 from torchcaps.train.studies.table import study_table
 
 __all__ = [
@@ -21,15 +27,16 @@ __all__ = [
     "check_data",
     "check_runs",
     "check_settings",
-    "choose_settings",
     "collect_records",
     "comparison_study",
+    "finals_study",
     "get_study",
     "joined",
     "list_studies",
     "read_results",
     "run_study",
     "study_table",
+    "tuned_settings",
     "tuning_study",
     "write_study",
 ]

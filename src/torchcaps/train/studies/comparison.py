@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from torchcaps.errors import TorchcapsError
 from torchcaps.train.studies.ablation import HELD_OUT
-from torchcaps.train.studies.contestants import CONTESTANTS, TRIALS, Contestant, describe
+from torchcaps.train.studies.contestants import CONTESTANTS, FINALISTS, TRIALS, Contestant, describe
 from torchcaps.train.studies.definition import Cell, Study
 from torchcaps.train.studies.facts import FACTS
 from torchcaps.train.studies.protocols import TURNS
-from torchcaps.train.studies.settings import Settings
+from torchcaps.train.studies.settings import Settings, choose_settings, ranked, tried
 
-__all__ = ["COMPARED_DATA", "comparison_study", "trial_name", "tuning_study"]
+__all__ = ["COMPARED_DATA", "comparison_study", "finals_study", "trial_name", "tuned_settings", "tuning_study"]
 
 # The rate warms up and falls to 0, so that no run is cut off in the middle; the average of the weights is measured.
 TRAINING = (
@@ -98,7 +99,7 @@ def comparison_study(data: str, settings: Settings | None = None) -> Study:
         "No settings were tuned: these are defaults."
         if settings is None
         else f"Settings were chosen among {TRIALS} for each row by the error on held-out examples of the training "
-        f"split of {_data(settings.data).title}, but where the row says otherwise."
+        f"split of {_data(settings.data).title}, but where the row says otherwise.{_second_round(settings)}"
     )
     return Study(
         name=f"compare-{data}",
@@ -151,6 +152,40 @@ def tuning_study(data: str) -> Study:
             "rest; the test split is not read. The comparison takes the best of each row."
         ),
     )
+
+
+def finals_study(data: str, first_round: Path) -> Study:
+    """The better half of each row's settings by a first round, to be tried again at the length of the comparison."""
+    study = tuning_study(data)
+    trials = tried(study, first_round)
+    names = {name for errors in trials.values() for name in ranked(errors)[:FINALISTS]}
+    if not names:
+        raise TorchcapsError(f"no row has been tuned to the end in {first_round}; run --tune first")
+    return replace(
+        study,
+        name=f"finals-{data}",
+        title=f"{study.title}, second round",
+        cells=tuple(cell for cell in study.cells if cell.name in names),
+        note=(
+            f"The best {FINALISTS} of {TRIALS} settings for each row, chosen in shorter runs, trained alike on five "
+            "sixths of the training split and measured on the rest; the test split is not read. The comparison takes "
+            "the best of each row."
+        ),
+    )
+
+
+def tuned_settings(data: str, first_round: Path, finals: Path) -> Settings:
+    """What two rounds of tuning chose: of a row whose finals have been run, by them; else by the first round."""
+    chosen = choose_settings(data, tuning_study(data), first_round)
+    if not finals.is_dir():
+        return chosen
+    return choose_settings(data, finals_study(data, first_round), finals).laid_over(chosen)
+
+
+def _second_round(settings: Settings) -> str:
+    count = sum(len(trials) <= FINALISTS for trials in settings.trials.values())
+    rows = "all rows" if count == len(settings.trials) else f"{count} of {len(settings.trials)} rows"
+    return f" The last word for {rows} has a second round among the best {FINALISTS}." if count else ""
 
 
 def trial_name(contestant: Contestant, place: int) -> str:

@@ -13,7 +13,7 @@ from torchcaps.eval.output import write_file
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.results import StudyResult, read_results
 
-__all__ = ["SETTINGS", "Settings", "choose_settings"]
+__all__ = ["SETTINGS", "Settings", "choose_settings", "ranked", "tried"]
 
 SETTINGS = "settings.json"
 
@@ -25,8 +25,8 @@ class Settings:
     Attributes:
         data: the data set of the comparison whose training split was tuned on.
         changes: of the recipe, for each row that was tuned to the end.
-        trials: mean error in % on held-out examples of each setting that was tried, by row and cell; none where
-            training failed.
+        trials: mean error in % on held-out examples of each setting in the round that decided, by row and cell; none
+            where training failed.
     """
 
     data: str
@@ -43,6 +43,10 @@ class Settings:
         before = Settings.read(file)
         if before.data != self.data:
             raise TorchcapsError(f"{file} was tuned on {before.data}, not on {self.data}; choose another --out")
+        return self.laid_over(before)
+
+    def laid_over(self, before: Settings) -> Settings:
+        """These, and the others of ``before``."""
         return Settings(self.data, {**before.changes, **self.changes}, {**before.trials, **self.trials})
 
     @classmethod
@@ -58,26 +62,38 @@ class Settings:
 
 
 def choose_settings(data: str, study: Study, root: Path) -> Settings:
-    """The best setting of each row of a tuning study whose settings have all been tried; the first of equals.
+    """The best setting of each row of a tuning study whose settings have all been tried; the first of equals."""
+    trials = tried(study, root)
+    cells = {cell.name: cell.changes for cell in study.cells}
+    best = {row: ranked(errors)[:1] for row, errors in trials.items()}
+    return Settings(data, {row: cells[name] for row, names in best.items() for name in names}, trials)
+
+
+def tried(study: Study, root: Path) -> dict[str, dict[str, float | None]]:
+    """Mean error in % of each setting, by row and cell, of the rows that have been tuned to the end.
 
     Every trial of a row must have the same number of seeds, so that none wins by luck in more draws.
     """
     results = read_results(root, [cell.name for cell in study.cells])
-    rows: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    rows: dict[str, list[str]] = {}
     for cell in study.cells:
-        rows.setdefault(cell.name.rpartition(".")[0], []).append((cell.name, cell.changes))
-    changes: dict[str, tuple[str, ...]] = {}
-    trials: dict[str, dict[str, float | None]] = {}
+        rows.setdefault(cell.name.rpartition(".")[0], []).append(cell.name)
+    trials = {}
     for row, cells in rows.items():
-        seeds = {len(results[name]) for name, _ in cells}
-        if len(seeds) > 1 or 0 in seeds:
-            continue  # not tuned to the end
-        errors = {name: _mean_error(results[name]) for name, _ in cells}
-        trials[row] = errors
-        done = [(error, place) for place, error in enumerate(errors.values()) if error is not None]
-        if done:
-            changes[row] = cells[min(done)[1]][1]
-    return Settings(data, changes, trials)
+        seeds = {len(results[name]) for name in cells}
+        if len(seeds) == 1 and 0 not in seeds:
+            trials[row] = {name: _mean_error(results[name]) for name in cells}
+    return trials
+
+
+def ranked(errors: Mapping[str, float | None]) -> list[str]:
+    """The trials that did not fail, best first; equals in the order of the grid.
+
+    >>> ranked({"em.1": 3.0, "em.2": None, "em.3": 2.0, "em.4": 2.0})
+    ['em.3', 'em.4', 'em.1']
+    """
+    done = {name: error for name, error in errors.items() if error is not None}
+    return sorted(done, key=lambda name: done[name])
 
 
 def _mean_error(runs: Sequence[StudyResult]) -> float | None:
