@@ -112,23 +112,24 @@ def test_what_is_loopback(host, expected):
 
 def test_ctrl_c_ends_it_cleanly_and_another_address_is_warned_about(small_run):
     command = [sys.executable, "-m", "torchcaps.cli.app", "studio", str(small_run), "--no-browser", "--no-compare"]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*command, "--host", "0.0.0.0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert "The studio is at http://127.0.0.1:" in process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
-    errors = process.stderr.read()
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            assert "The studio is at http://127.0.0.1:" in process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+            errors = process.stderr.read()
+        finally:
+            process.kill()  # nothing happens to one that has ended
     assert "not a loopback address" in errors
     assert "Traceback" not in errors
-    process.stdout.close()
-    process.stderr.close()
 
 
 def test_answers_are_not_held_back(port):
