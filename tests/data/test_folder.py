@@ -86,6 +86,19 @@ def test_sixteen_bits_are_scaled_and_not_clipped(tmp_path):
     assert decoded(tmp_path, picture_bytes(pixels)).flatten().tolist() == [0, 255, 100, 200]
 
 
+def test_a_dark_picture_of_sixteen_bits_stays_dark(tmp_path):
+    pixels = np.array([[0, 255], [128, 40]], np.uint16)
+    assert decoded(tmp_path, picture_bytes(pixels)).flatten().tolist() == [0, 0, 0, 0]
+    pixels[0, 1] = 256
+    assert decoded(tmp_path, picture_bytes(pixels)).flatten().tolist() == [0, 1, 0, 0]
+
+
+def test_sixteen_bits_with_a_transparent_level_lie_on_white(tmp_path):
+    picture = Image.fromarray(np.array([[1000, 256 * 50]], np.uint16))
+    picture.save(tmp_path / "one.png", transparency=1000)
+    assert decode_pictures([tmp_path / "one.png"]).images.flatten().tolist() == [255, 50]
+
+
 def test_a_palette_and_one_bit_pictures_are_read(tmp_path):
     colours = np.array([[[255, 0, 0], [0, 0, 255]]], np.uint8)
     assert decoded(tmp_path, picture_bytes(colours, mode="P"))[:, 0, 0].tolist() == [255, 0, 0]

@@ -151,7 +151,8 @@ def _eight_bit(picture: Any) -> Any:
     values = np.asarray(picture).astype(np.float64)
     if picture.mode == "F":
         values = values * 255 if values.size and np.nanmax(values) <= 1 else values
-    elif values.size and values.max() > 255:
+    elif picture.mode != "I" or values.max(initial=0) > 255:  # of 32-bit numbers nobody says how far they reach
+        values[values == picture.info.get("transparency")] = 65535  # white, as all transparent parts
         values = values // 256
     return pillow_image().fromarray(np.nan_to_num(values).clip(0, 255).astype(np.uint8))
 
