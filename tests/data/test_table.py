@@ -58,6 +58,12 @@ def test_splits_and_groups_are_those_of_the_file(table):
         load(table("path,label,group,split", lines))
 
 
+def test_blanks_make_no_other_class_or_group(table):
+    with pytest.raises(DataError, match="1 groups stand in train and in test"):
+        load(table("path,label,group,split", ["{},a,one,train", "{},b,two,train", "{},a,one ,test"]))
+    assert load(table("path,label", ["{},cat", "{}, cat", "{},dog "] * 3)).classes == ("cat", "dog")
+
+
 def test_a_missing_picture_is_listed_or_an_error(table):
     name = table("path,label", ["{},a", "{},b"] * 5 + ["pictures/none.png,a"])
     assert "none.png" in load(name).skipped[0]
@@ -77,6 +83,8 @@ def test_a_missing_picture_is_listed_or_an_error(table):
         ("path,label,split", ["{},a,train", "{},b,later"], "train or test, found 'later'"),
         ("path,label,split", ["{},a,train", "{},b,train"], "on one side"),
         ("path,label,group", ["{},a,x", "{},b,"], "1 pictures have no group"),
+        ("path,label", ["{},a", "{},b", "{}, "], "1 pictures have no label, the first is pictures/2.png"),
+        ("path,label,split", ["{},a,train", "{},b,train", "./pictures/0.png,a,test"], "is listed in line 2 already"),
         ("path", ["{}"], "found none"),
     ],
 )

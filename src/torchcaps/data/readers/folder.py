@@ -181,7 +181,7 @@ def _read_groups(folder: Path, names: list[str]) -> torch.Tensor | None:
         raise DataError(f"{path} cannot be read as CSV ({error})") from error
     if not rows or not {"path", "group"} <= rows[0].keys():
         raise DataError(f"{path} should start with the header path,group and have a line for each picture")
-    group_of = {row["path"]: row["group"] for row in rows}
+    group_of = {row["path"]: (row["group"] or "").strip() for row in rows}
     if missing := [name for name in names if not group_of.get(name)]:
         raise DataError(f"{path} names no group for {len(missing)} of {len(names)} pictures, the first is {missing[0]}")
     numbers = {group: number for number, group in enumerate(Counter(group_of[name] for name in names))}

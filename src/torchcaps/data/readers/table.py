@@ -59,15 +59,20 @@ def _read_rows(path: Path) -> Rows:
         )
     if not rows:
         raise DataError(f"{path} lists no pictures; a line for each one should follow the header")
+    lines: dict[Path, int] = {}
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values() or not row["path"]:
             raise DataError(f"{path}, line {number}: expected {len(header)} values ({', '.join(header)}), found others")
-    return rows
+        if (first := lines.setdefault(Path(row["path"]), number)) != number:  # else it could stand in both splits
+            raise DataError(f"{path}, line {number}: {row['path']} is listed in line {first} already; list it once")
+    return [{name: value if name == "path" else value.strip() for name, value in row.items()} for row in rows]
 
 
 def _read_labels(path: Path, rows: Rows) -> tuple[tuple[str, ...], torch.Tensor]:
     """Names of the classes; int64 ``[N]`` for one class a picture, bool ``[N, K]`` for several."""
     if "label" in rows[0]:
+        if nameless := [row["path"] for row in rows if not row["label"]]:
+            raise DataError(f"{path}: {len(nameless)} pictures have no label, the first is {nameless[0]}")
         classes = tuple(sorted({row["label"] for row in rows}))
         labels = torch.tensor([classes.index(row["label"]) for row in rows])
     elif "labels" in rows[0]:
@@ -77,9 +82,9 @@ def _read_labels(path: Path, rows: Rows) -> tuple[tuple[str, ...], torch.Tensor]
     else:
         classes = tuple(name for name in rows[0] if name not in RESERVED)
         for number, row in enumerate(rows, start=2):
-            if wrong := [name for name in classes if row[name].strip() not in ("0", "1")]:
+            if wrong := [name for name in classes if row[name] not in ("0", "1")]:
                 raise DataError(f"{path}, line {number}: column {wrong[0]!r} should be 0 or 1, found {row[wrong[0]]!r}")
-        labels = torch.tensor([[row[name].strip() == "1" for name in classes] for row in rows], dtype=torch.bool)
+        labels = torch.tensor([[row[name] == "1" for name in classes] for row in rows], dtype=torch.bool)
     if len(classes) < 2:
         raise DataError(f"{path}: telling classes apart takes at least two, found {', '.join(classes) or 'none'}")
     return classes, labels
