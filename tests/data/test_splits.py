@@ -83,6 +83,15 @@ def test_groups_of_one_give_the_wanted_size():
     assert validation.class_counts(2) == [10, 10]
 
 
+def test_large_groups_show_every_class_on_both_sides():
+    toys = [(label, 10 * label + toy) for label in range(3) for toy in range(5) for _ in range(8)]
+    labels, groups = map(list, zip(*toys, strict=True))
+    _, validation = validation_split(split_of(labels, groups), 0.1)  # half a toy of each class
+    assert validation.class_counts(3) == [8, 8, 8]
+    train, validation = validation_split(split_of([0] * 3 + [1] * 9, [0] * 3 + [1] * 5 + [2] * 4), 0.2)
+    assert (train.class_counts(2), validation.class_counts(2)) == ([3, 5], [0, 4])  # the only group of 0 stays
+
+
 def test_a_rare_class_keeps_its_example_in_training():
     train, _ = validation_split(split_of([0] * 97 + [1] * 3), count=5)
     assert train.class_counts(2)[1] >= 2

@@ -27,8 +27,9 @@ def validation_split(
 ) -> tuple[TrainSplit, ValidationSplit]:
     """Divide a training set in one to train on and one to make choices by; a tenth is held out unless told.
 
-    Classes keep their shares. Where the set has groups, a group stands on one side only, and the size of the
-    validation set is then met as nearly as whole groups allow.
+    Classes keep their shares. Where the set has groups, a group stands on one side only, and the share of each class
+    is then met as nearly as whole groups allow. Where nothing at all would be held out, each class gives its smallest
+    group, so that more may be held out than was asked for.
 
     Example:
         >>> from torchcaps.data import sample_digits
@@ -109,8 +110,11 @@ def _held_out_groups(strata: Indices, groups: Indices, count: int, keys: Keys) -
         if size < 2 * missing:  # taking it brings the stratum nearer to its share
             chosen[group] = True
             taken[stratum] += size
-    if not chosen.any():  # every group is large; the smallest one comes nearest to the wish
-        chosen[np.lexsort((group_key, group_size))[0]] = True
+    if not chosen.any():  # every group is large: the smallest of each class that keeps another one
+        smallest = np.lexsort((group_key, group_size))
+        firsts = smallest[np.unique(group_stratum[smallest], return_index=True)[1]]
+        keeps_another = np.bincount(group_stratum)[group_stratum] > 1
+        chosen[firsts[keeps_another[firsts]] if keeps_another.any() else smallest[:1]] = True
     if chosen.all():
         raise DataError(f"holding {count} examples out would take every group; hold fewer out")
     return np.flatnonzero(chosen[group_of]).astype(np.int64)
