@@ -57,7 +57,8 @@ class Capsule(keras.layers.Layer):  # type: ignore[misc]
             keras.layers.Conv2D(64, 9, strides=2),
             keras.layers.Reshape((-1, 8)),
             Capsule(10, 16),
-            keras.layers.Lambda(lambda v: keras.ops.norm(v, axis=-1)),
+            # Lengths; without the small number a capsule of length 0 has no gradient on JAX.
+            keras.layers.Lambda(lambda v: keras.ops.sqrt(keras.ops.sum(v * v, axis=-1) + 1e-12)),
         ])
     """
 

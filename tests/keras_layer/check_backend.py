@@ -1,5 +1,6 @@
 """Run by test_keras_layer.py in a process of its own, since a process has one Keras backend."""
 
+import inspect
 import sys
 import tempfile
 from pathlib import Path
@@ -32,6 +33,16 @@ def compare(shared: bool, routing: str, squash: str, leaky: bool, use_bias: bool
     else:
         expected = ops.normalized_routing(votes, 3, bias, mask, squash).capsules
     return float(np.abs(keras.ops.convert_to_numpy(found) - expected.numpy()).max())
+
+
+def documented_weights_after_black_pictures() -> list[np.ndarray]:
+    """The network of the docstring, after a step on pictures whose capsules have length 0."""
+    names: dict = {}
+    exec(inspect.cleandoc(Capsule.__doc__).split("Example::")[1].replace("\n    ", "\n"), names)
+    model = names["model"]
+    model.compile("sgd", "mse")
+    model.fit(np.zeros((4, 28, 28, 1), "float32"), np.eye(10)[:4], verbose=0)
+    return model.get_weights()
 
 
 def train_save_and_load() -> tuple[float, float]:
@@ -93,6 +104,7 @@ def main(backend: str) -> None:
     ):
         with pytest.raises(ValueError, match=words):
             Capsule(4, 6, **wrong)
+    assert all(np.isfinite(weight).all() for weight in documented_weights_after_black_pictures())
     assert Capsule(4, 6).compute_output_shape((None, 7, 5)) == (None, 4, 6)
     accuracy, difference = train_save_and_load()
     assert accuracy > 0.6, accuracy  # 0.1 is chance
