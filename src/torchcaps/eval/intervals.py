@@ -130,7 +130,7 @@ def difference_of_means(
 
     There is no interval where one has a single value, nor where neither differs within itself.
 
-    .. math:: \\bar x - \\bar y \\pm t_\\nu \\sqrt{s_x^2/n + s_y^2/m}
+    .. math:: \bar x - \bar y \pm t_\nu \sqrt{s_x^2/n + s_y^2/m}
 
     The degrees of freedom ν are those of Welch and Satterthwaite, rounded down: the interval is rather too wide.
 

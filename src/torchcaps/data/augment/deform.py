@@ -53,7 +53,8 @@ class Affine(Augmentation):
 class Elastic(Augmentation):
     """Pull a grid of points, ``spacing`` pixels apart, by up to ± ``pixels`` each and let the picture follow smoothly.
 
-    The displacement between the points is a cubic B-spline; no pixel moves further than ``pixels``.
+    The displacement between the points is a cubic B-spline; no pixel moves further than ``pixels``
+    along either axis.
     """
 
     pixels: float = 4.0
