@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import torchcaps
+from torchcaps.cli.export import export
 from torchcaps.models import export_onnx
 
 SETTINGS = [
@@ -35,6 +36,23 @@ def test_onnx_runtime_agrees_for_every_batch_size(settings, tmp_path):
         np.testing.assert_allclose(capsules, out.capsules.numpy(), atol=1e-4)
         np.testing.assert_allclose(lengths, out.lengths.numpy(), atol=1e-4)
         np.testing.assert_allclose(drawn, pictures.numpy(), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("efficient-capsnet", {}),
+        ("matrix-capsules", dict(A=8, B=3, C=4, D=5)),
+    ],
+)
+def test_other_capsule_networks_are_exported(name, settings, tmp_path, capsys):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    model = torchcaps.create_model(name, num_classes=3, decoder="none", **settings).eval()
+    model.save_pretrained(tmp_path / "model")
+    export(str(tmp_path / "model"), "onnx", tmp_path / "encoder.onnx", "encoder")
+    images = torch.rand(3, *model.image_shape)
+    _, lengths = onnxruntime.InferenceSession(tmp_path / "encoder.onnx").run(None, {"images": images.numpy()})
+    np.testing.assert_allclose(lengths, model(images).lengths.detach().numpy(), atol=1e-4)
 
 
 def test_unknown_part(tmp_path):

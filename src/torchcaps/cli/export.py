@@ -63,9 +63,9 @@ def _export_onnx(network: Model, file: Path, part: str) -> None:
     from torchcaps.errors import TorchcapsError
     from torchcaps.eval.drawings import drawing_model
     from torchcaps.eval.output import disk_errors_explained
-    from torchcaps.models import CapsNet, export_onnx
+    from torchcaps.models import CapsuleModel, export_onnx
 
-    if not isinstance(network, CapsNet):
+    if not isinstance(network, CapsuleModel):
         raise TorchcapsError(
             f"ONNX export knows capsule networks only, not {type(network).__name__}; use --format safetensors"
         )

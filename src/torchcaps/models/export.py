@@ -1,4 +1,4 @@
-"""CapsNet as ONNX files, for any batch size."""
+"""Capsule networks as ONNX files, for any batch size."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from torchcaps.errors import TorchcapsError
-from torchcaps.models.capsnet import CapsNet
+from torchcaps.models.capsule_model import CapsuleModel
 
 __all__ = ["export_onnx"]
 
 
 class _Encoder(nn.Module):
-    def __init__(self, model: CapsNet) -> None:
+    def __init__(self, model: CapsuleModel) -> None:
         super().__init__()
         self.model = model
 
@@ -31,7 +31,7 @@ class _Encoder(nn.Module):
 
 
 class _Decoder(nn.Module):
-    def __init__(self, model: CapsNet) -> None:
+    def __init__(self, model: CapsuleModel) -> None:
         super().__init__()
         self.model = model
 
@@ -39,8 +39,8 @@ class _Decoder(nn.Module):
         return self.model.reconstruct(capsules, classes)
 
 
-def export_onnx(model: CapsNet, path: str | Path, part: str = "encoder") -> Path:
-    """Write one part of a CapsNet as an ONNX file whose batch size is free.
+def export_onnx(model: CapsuleModel, path: str | Path, part: str = "encoder") -> Path:
+    """Write one part of a capsule network as an ONNX file whose batch size is free.
 
     Args:
         part: ``"encoder"`` takes ``images`` ``[B, C, H, W]`` and gives ``capsules`` and ``lengths``, routing
