@@ -37,8 +37,9 @@ def test_a_subfolder_is_a_class_and_a_fifth_is_held_out(tmp_path):
     assert source.image_shape == (1, 8, 8)
 
 
-def test_train_val_and_test_folders_are_respected(tmp_path):
-    for part, count in (("train", 6), ("val", 2), ("test", 3)):
+@pytest.mark.parametrize("written", [str.lower, str.capitalize])
+def test_train_val_and_test_folders_are_respected(tmp_path, written):
+    for part, count in ((written("train"), 6), (written("val"), 2), (written("test"), 3)):
         write_picture_folder(tmp_path / part, {"a": count, "b": count})
     source = load(f"folder:{tmp_path}")
     assert {name: len(split) for name, split in source.splits.items()} == {"train": 12, "validation": 4, "test": 6}

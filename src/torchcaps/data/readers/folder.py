@@ -38,10 +38,10 @@ def read_picture_folder(
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder; 'folder:' wants one with a subfolder for each class")
-    parts = [name for name in PARTS if (folder / name).is_dir()]
-    divided = "train" in parts and len(parts) > 1
+    parts = _parts(folder)
+    divided = "train" in map(str.lower, parts) and len(parts) > 1
     found = [
-        (PARTS.get(part, ""), home, files)
+        (PARTS.get(part.lower(), ""), home, files)
         for part in (parts if divided else ["."])
         for home, files in _files_by_class(folder / part)
     ]
@@ -86,6 +86,12 @@ def read_picture_folder(
         split_rule=rule,
         skipped=(*decoded.skipped, *_of_other_kinds(path for _, _, files in found for path in files), *classless),
     )
+
+
+def _parts(folder: Path) -> list[str]:
+    """Subfolders named as in :data:`PARTS`; Train is train, as it is on disks that do not tell capitals apart."""
+    names = sorted(entry.name for entry in _listed(folder) if entry.name.lower() in PARTS and _is_dir(entry))
+    return sorted(names, key=lambda name: list(PARTS).index(name.lower()))
 
 
 def _files_by_class(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
