@@ -37,6 +37,19 @@ def test_a_subfolder_is_a_class_and_a_fifth_is_held_out(tmp_path):
     assert source.image_shape == (1, 8, 8)
 
 
+def test_pictures_outside_of_the_classes_are_listed(tmp_path):
+    write_picture_folder(tmp_path / "whole", {"a": 5, "b": 5})
+    (tmp_path / "whole" / "alone.png").write_bytes(b"")
+    assert load(f"folder:{tmp_path / 'whole'}").skipped == (f"{tmp_path}/whole/alone.png: in the folder of no class",)
+    for part in ("train", "test", "extra"):
+        write_picture_folder(tmp_path / "divided" / part, {"a": 2, "b": 2})
+    (tmp_path / "divided" / "test" / "alone.png").write_bytes(b"")
+    assert load(f"folder:{tmp_path / 'divided'}").skipped == (
+        f"{tmp_path}/divided/extra: beside train, test",
+        f"{tmp_path}/divided/test/alone.png: in the folder of no class",
+    )
+
+
 @pytest.mark.parametrize("written", [str.lower, str.capitalize])
 def test_train_val_and_test_folders_are_respected(tmp_path, written):
     for part, count in ((written("train"), 6), (written("val"), 2), (written("test"), 3)):

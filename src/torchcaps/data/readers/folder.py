@@ -84,7 +84,12 @@ def read_picture_folder(
         licence="yours to know",
         origin=str(folder),
         split_rule=rule,
-        skipped=(*decoded.skipped, *_of_other_kinds(path for _, _, files in found for path in files), *classless),
+        skipped=(
+            *decoded.skipped,
+            *_of_other_kinds(path for _, _, files in found for path in files),
+            *classless,
+            *_outside(folder, parts if divided else []),
+        ),
     )
 
 
@@ -122,6 +127,18 @@ def _is_picture(path: Path) -> bool:
 
 def _of_other_kinds(paths: Iterable[Path]) -> list[str]:
     return [f"{path}: not a kind that is read ({PICTURE_KINDS})" for path in paths if not _is_picture(path)]
+
+
+def _outside(folder: Path, parts: list[str]) -> Iterator[str]:
+    """A line for each picture that is in no class, and for each folder beside train, val and test."""
+    for place in (folder, *(folder / part for part in parts)):
+        for entry in sorted(_listed(place), key=lambda entry: entry.name):
+            if entry.name.startswith("."):
+                continue
+            if not _is_dir(entry) and _is_picture(Path(entry.path)):
+                yield f"{entry.path}: in the folder of no class"
+            elif parts and place == folder and _is_dir(entry) and entry.name not in parts:
+                yield f"{entry.path}: beside {', '.join(parts)}"
 
 
 def _without_pictures(homes: list[Path], classes: set[str]) -> list[str]:
