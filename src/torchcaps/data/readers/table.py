@@ -33,6 +33,9 @@ def read_picture_table(
     kept = list(decoded.kept)
     examples = Split(decoded.images, labels[kept], _read_groups(path, [rows[position] for position in kept]))
     train, test = _divided(path, examples, [rows[position] for position in kept])
+    counts = train.class_counts(len(classes))
+    if labels.ndim == 1 and (unread := [name for name, count in zip(classes, counts, strict=True) if not count]):
+        raise DataError(f"{path} has classes without readable pictures in train: {', '.join(unread)}")
     return Source(
         name=f"csv:{path}",
         train=train,
