@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 
+import numpy as np
 import pytest
 import torch
 
@@ -39,6 +40,19 @@ def test_pairs_are_shown_too(tmp_path):
     )
     tags = EventAccumulator(str(pairs / "tensorboard")).Reload().Tags()
     assert "pictures/reconstruction" in tags["images"]
+
+
+def test_pictures_of_any_number_of_classes_are_shown_too(tmp_path):
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    labels = np.random.default_rng(0).integers(0, 2, (30, 3))
+    images = np.zeros((30, 28, 28), np.uint8)
+    np.savez(tmp_path / "set.npz", images=images, labels=labels)
+    source = f"data.source=npz:{tmp_path / 'set.npz'}"
+    run = train_tiny(tmp_path / "run", "training.steps=1", "log.tensorboard=on", source)
+    tags = EventAccumulator(str(run / "tensorboard")).Reload().Tags()
+    assert {"pictures/dimensions", "pictures/reconstruction"} <= set(tags["images"])
 
 
 @pytest.mark.parametrize("name", torchcaps.list_models())

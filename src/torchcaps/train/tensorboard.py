@@ -63,8 +63,7 @@ class TensorBoardLog:
         if has_decoder(model):
             capsules: Tensor = model(example.images).capsules
             self._writer.add_images("pictures/reconstruction", reconstructions(model, capsules, example), step)
-            one = example.labels[:1].reshape(1, -1)[:, 0]
-            grid = dimension_grid(model, capsules[:1], one)
+            grid = dimension_grid(model, capsules[:1], first_class(example.labels[:1]))
             self._writer.add_image("pictures/dimensions", grid, step)
         if hasattr(model, "classes"):
             trace = model(example.images, return_trace=True).trace
@@ -105,6 +104,13 @@ class _Network(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         scores: Tensor = self.model(images).scores
         return scores
+
+
+def first_class(labels: Tensor) -> Tensor:
+    """The first class of each picture, ``[B]``, of labels ``[B]``, pairs ``[B, 2]`` or bool ``[B, J]``."""
+    if labels.dtype == torch.bool:
+        return labels.int().argmax(dim=1)  # class 0 where there is none
+    return labels if labels.ndim == 1 else labels[:, 0]
 
 
 def reconstructions(model: Model, capsules: Tensor, example: Example) -> Tensor:
