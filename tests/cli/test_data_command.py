@@ -84,6 +84,13 @@ def test_info_lists_pictures_that_were_skipped(tmp_path, capsys):
     assert "broken.png" in capsys.readouterr().err
 
 
+def test_class_names_are_no_markup(tmp_path, capsys):
+    folder = write_picture_folder(tmp_path / "set", {"[red]": 2, "old [x]": 2, ":cat:": 2})
+    assert main(["data", "info", f"folder:{folder}"]) == 0
+    output = capsys.readouterr().out
+    assert all(name in output for name in ("[red]", "old [x]", ":cat:"))
+
+
 def test_preview_writes_a_sheet_with_a_row_for_each_class(tmp_path, capsys):
     out = tmp_path / "sheet.png"
     assert main(["data", "preview", "mnist-sample", "--out", str(out), "--columns", "4"]) == 0

@@ -342,3 +342,5 @@ def test_doctor_names_what_is_missing(place, capsys, monkeypatch):
     assert findings["figures"]["state"] == "ok"
     assert torch.__version__ in findings["PyTorch"]["text"]
     assert "mnist-sample" in findings["data here"]["text"]
+    assert main(["doctor"]) == 0
+    assert 'pip install "torchcaps[matlab]"' in capsys.readouterr().out

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from torchcaps.cli.shared import console
+
 if TYPE_CHECKING:
     from torchcaps.data.source import Source
 
@@ -45,7 +47,6 @@ def register(app: typer.Typer) -> None:
 @data_app.command("list", epilog="Example: torchcaps data list --data-dir ~/data")
 def list_command(data_dir: DataDir = None) -> None:
     """Show every data set known by name, and which are on this machine."""
-    from rich.console import Console
     from rich.table import Table
 
     from torchcaps.data.registry import list_sources, locate
@@ -63,9 +64,9 @@ def list_command(data_dir: DataDir = None) -> None:
             f"{info.test_count:,}",
             here,
         )
-    console = Console()
-    console.print(table)
-    console.print("\nYour own: folder:PATH (a subfolder a class), csv:FILE, npz:FILE, idx:FOLDER.", markup=False)
+    output = console()
+    output.print(table)
+    output.print("\nYour own: folder:PATH (a subfolder a class), csv:FILE, npz:FILE, idx:FOLDER.")
 
 
 @data_app.command("fetch", epilog="Example: torchcaps data fetch mnist --data-dir ~/data")
@@ -153,18 +154,17 @@ def _load(name: str, data_dir: Path | None, size: int | None, strict: bool) -> S
 
 
 def _print_source(source: Source) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_row("name", source.name + (" (A SAMPLE)" if source.is_sample else ""))
     facts.add_row("shape", "×".join(map(str, source.image_shape)))
     facts.add_row("licence", source.licence)
     facts.add_row("origin", source.origin)
     facts.add_row("split", source.split_rule)
-    console.print(facts)
-    console.print()
+    output = console()
+    output.print(facts)
+    output.print()
     table = Table("class", box=None, pad_edge=False)
     counts = {part: split.class_counts(source.num_classes) for part, split in source.splits.items()}
     for part in counts:
@@ -172,8 +172,8 @@ def _print_source(source: Source) -> None:
     for index, label in enumerate(source.classes):
         table.add_row(label, *(f"{column[index]:,}" for column in counts.values()))
     table.add_row("all", *(f"{len(split):,}" for split in source.splits.values()), style="bold")
-    console.print(table)
+    output.print(table)
     if source.skipped:
-        console.print(f"\nskipped, {len(source.skipped):,} files or folders:", style="yellow")
+        output.print(f"\nskipped, {len(source.skipped):,} files or folders:", style="yellow")
         for line in source.skipped:
-            console.print(f"  {line}", markup=False, highlight=False)
+            output.print(f"  {line}", highlight=False)

@@ -57,9 +57,10 @@ def doctor(
         say(json.dumps([asdict(finding) for finding in findings], indent=2))
         return
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, show_header=False, pad_edge=False)
-    marks = {"ok": "[green]✓[/]", "missing": "[yellow]–[/]", "note": " "}
+    marks = {"ok": Text("✓", "green"), "missing": Text("–", "yellow"), "note": Text(" ")}
     for finding in findings:
         table.add_row(marks[finding.state], finding.subject, finding.text)
     console().print(table, highlight=False)

@@ -54,10 +54,10 @@ def list_command(
         table.add_row(name, shape, str(model.num_classes), f"{parameters:,}", what)
     output = console()
     if names:
-        output.print(table, highlight=False, markup=False)
+        output.print(table, highlight=False)
         output.print("\nPicture size and classes are those of the defaults; each network takes others.")
     if trained:
-        output.print(_trained_table(trained), highlight=False, markup=False)
+        output.print(_trained_table(trained), highlight=False)
 
 
 def _trained_table(names: list[str]) -> Table:

@@ -48,10 +48,10 @@ Pairs = Annotated[int, typer.Option("--pairs", min=1, help="How many pairs of Mu
 
 
 def console() -> Console:
-    """Where tables go."""
+    """Where tables go. A name such as ``[x]`` or ``:cat:`` is shown as it is, not read as markup."""
     from rich.console import Console
 
-    return Console()
+    return Console(markup=False, emoji=False)
 
 
 def say(text: str) -> None:

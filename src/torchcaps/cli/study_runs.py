@@ -89,5 +89,5 @@ def _print(results: ResultTable) -> None:
     for row in results.rows:
         table.add_row(*row)
     output = console()
-    output.print(table, highlight=False, markup=False)
-    output.print(f"\n{results.note}", highlight=False, markup=False)
+    output.print(table, highlight=False)
+    output.print(f"\n{results.note}", highlight=False)
