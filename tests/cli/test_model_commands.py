@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,6 +25,7 @@ from published_files import picture_bytes
 from small_runs import shared_run
 from torchcaps.cli import predict
 from torchcaps.cli.app import app, main
+from torchcaps.cli.doctor import EXTRAS
 from torchcaps.data import sample_digits
 from torchcaps.eval import evaluate, figures, load_model
 from torchcaps.eval.figures import reconstruction_figure
@@ -331,6 +333,12 @@ def test_a_missing_library_is_named_with_its_extra(module, arguments, extra, pla
 @pytest.mark.parametrize("arguments", [["tweak", "runs/demo"], ["export", "runs/demo", "--format", "gif"], ["predict"]])
 def test_wrong_usage_exits_with_two(arguments, place):
     assert main(arguments) == 2
+
+
+def test_doctor_looks_for_every_extra():
+    pyproject = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    extras = tomllib.loads(pyproject.read_text())["project"]["optional-dependencies"]
+    assert set(EXTRAS) == set(extras) - {"all", "triton"}  # Triton has a line of its own
 
 
 def test_doctor_names_what_is_missing(place, capsys, monkeypatch):
