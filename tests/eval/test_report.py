@@ -188,6 +188,14 @@ def test_many_classes_show_the_longest_and_the_true_ones():
     assert 'class="named"' in bars
 
 
+def test_any_class_name_can_be_drawn():
+    names = ("$^$", "from $5 to $10", "三角")
+    figure = figures.confusion_figure(torch.eye(3) * 9, names)
+    assert figures.to_png(figure).startswith(b"\x89PNG")
+    page = figures.to_svg(figure, "confusion", "names")
+    assert all(name in page for name in names)
+
+
 def test_a_matrix_of_many_classes_has_no_numbers():
     figure = figures.confusion_figure(torch.eye(47) * 9, tuple(f"class {j}" for j in range(47)))
     assert not figure.axes[0].texts

@@ -10,6 +10,7 @@ import functools
 import importlib
 import io
 import re
+import warnings
 from collections.abc import Callable
 from html import escape
 from typing import Any, ParamSpec
@@ -35,6 +36,7 @@ STYLE = {
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
     "text.color": INK,
+    "text.parse_math": False,  # a class may be named $5 or $10
     "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.8,
@@ -84,17 +86,16 @@ def styled(make_figure: Callable[Arguments, Any]) -> Callable[Arguments, Any]:
 def to_png(figure: Any, dots_per_inch: int = 160) -> bytes:
     """PNG on white."""
     buffer = io.BytesIO()
-    with matplotlib().rc_context(STYLE):
-        # Without the note on the software the same figure gives the same bytes.
-        figure.savefig(buffer, format="png", dpi=dots_per_inch, facecolor="white", metadata={"Software": None})
+    # Without the note on the software the same figure gives the same bytes.
+    _save(figure, buffer, format="png", dpi=dots_per_inch, facecolor="white", metadata={"Software": None})
     return buffer.getvalue()
 
 
 def to_svg(figure: Any, name: str, description: str) -> str:
     """An ``<svg>`` element to stand inside a page; ``name`` makes its inner names unique there."""
     buffer = io.StringIO()
-    with matplotlib().rc_context({**STYLE, "svg.hashsalt": name}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    with matplotlib().rc_context({"svg.hashsalt": name}):
+        _save(figure, buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
@@ -111,3 +112,10 @@ def to_svg(figure: Any, name: str, description: str) -> str:
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
     label = escape(description, quote=True)
     return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+def _save(figure: Any, buffer: io.IOBase, **options: Any) -> None:
+    """Letters that the font lacks are boxes in a PNG, and come from the page's font in an SVG: nothing to warn of."""
+    with matplotlib().rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)
+        figure.savefig(buffer, **options)
