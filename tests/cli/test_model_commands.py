@@ -165,7 +165,7 @@ def test_predict_cuts_no_class_that_is_a_word(width, shown, monkeypatch, capsys)
     monkeypatch.setenv("COLUMNS", width)
     names = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
     read = SimpleNamespace(paths=[Path("boot.png")])
-    predict._print(read, torch.linspace(0, 0.9, 10)[None], names, None, 1)
+    predict._print(read, torch.linspace(0, 0.9, 10)[None], names, None, [[9]])
     output = capsys.readouterr().out
     assert "…" not in output
     for place, name in enumerate(names):
@@ -185,6 +185,17 @@ def test_predict_skips_what_it_cannot_read_and_says_so(place, capsys):
 def test_a_model_of_pairs_names_two_classes(place, capsys):
     assert main(["predict", "runs/pairs", "pictures", "--json"]) == 0
     assert [len(record["classes"]) for record in json.loads(capsys.readouterr().out)["predictions"]] == [2, 2]
+
+
+def test_a_model_of_any_number_of_classes_names_all_above_a_half(place, capsys):
+    np.savez("set.npz", images=np.zeros((20, 28, 28), np.uint8), labels=np.ones((20, 3), np.uint8))
+    changes = ["training.batch_size=8", "training.steps=8", "model.conv_channels=8", "model.primary_types=2"]
+    assert main(["train", "demo", "data.source=npz:set.npz", "--run-dir", "runs/several", *changes]) == 0
+    capsys.readouterr()
+    assert main(["predict", "runs/several", "pictures", "--json"]) == 0
+    for record in json.loads(capsys.readouterr().out)["predictions"]:
+        assert set(record["classes"]) == {name for name, length in record["lengths"].items() if length > 0.5}
+        assert len(record["classes"]) != 1
 
 
 def test_tweak_and_reconstruct_write_pictures_of_the_right_shape(place):

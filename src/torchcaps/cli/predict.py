@@ -60,7 +60,7 @@ def predict(
     import torch
 
     from torchcaps.eval import load_model, open_run
-    from torchcaps.eval.pictures import class_names, read_pictures, things_in_a_picture
+    from torchcaps.eval.pictures import class_names, named_classes, read_pictures
 
     run = open_run(model)
     network = load_model(run)
@@ -70,23 +70,23 @@ def predict(
         warn(f"skipped {line}")
     with torch.no_grad():
         scores = torch.cat([network(part).scores for part in read.images.split(256)])
-    things = things_in_a_picture(run)
+    named = named_classes(run, scores)
     drawn = _draw(network, read, reconstruct) if reconstruct is not None else [None] * len(read.paths)
     if as_json:
         records = [
             {
                 "picture": str(path),
-                "classes": [names[j] for j in row.topk(things).indices.tolist()],
-                "class_numbers": row.topk(things).indices.tolist(),
+                "classes": [names[j] for j in found],
+                "class_numbers": found,
                 "lengths": {name: round(float(value), 6) for name, value in zip(names, row, strict=True)},
                 "inverted": inverted,
                 "reconstruction": None if drawing is None else str(drawing),
             }
-            for path, row, inverted, drawing in zip(read.paths, scores, read.inverted, drawn, strict=True)
+            for path, row, found, inverted, drawing in zip(read.paths, scores, named, read.inverted, drawn, strict=True)
         ]
         say(json.dumps({"model": run.title, "predictions": records, "skipped": list(read.skipped)}, indent=2))
         return
-    _print(read, scores, names, top, things)
+    _print(read, scores, names, top, named)
     if reconstruct is not None:
         say(f"\nwrote {len(drawn)} pictures to {reconstruct}")
     if any(read.inverted):
@@ -96,7 +96,7 @@ def predict(
         )
 
 
-def _print(read: ReadPictures, scores: Tensor, names: tuple[str, ...], top: int | None, things: int) -> None:
+def _print(read: ReadPictures, scores: Tensor, names: tuple[str, ...], top: int | None, named: list[list[int]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -109,12 +109,12 @@ def _print(read: ReadPictures, scores: Tensor, names: tuple[str, ...], top: int 
         table.add_column(Text(name), justify="right", no_wrap=True)
     if not every:
         table.add_column("longest", overflow="fold")
-    for path, row in zip(read.paths, scores, strict=True):
+    for path, row, found in zip(read.paths, scores, named, strict=True):
         order = row.argsort(descending=True).tolist()
         longest = ", ".join(f"{names[j]} {float(row[j]):.2f}" for j in order[: top or FEW])
         table.add_row(
             Text(path.name if unique else str(path)),
-            Text(" and ".join(names[j] for j in order[:things]), "bold"),
+            Text(" and ".join(names[j] for j in found) or "–", "bold"),
             *([f"{value:.2f}" for value in row.tolist()] if every else [Text(longest)]),
         )
     console().print(table, highlight=False)

@@ -14,11 +14,12 @@ from torchcaps.data.readers.pictures import PICTURE_KINDS, PICTURE_SUFFIXES, dec
 from torchcaps.data.window import to_unit_float
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.examples import fitting
+from torchcaps.eval.metrics import PRESENCE_THRESHOLD
 from torchcaps.eval.recipe_facts import recipe_facts
 from torchcaps.eval.runs import Run
 from torchcaps.models import Model
 
-__all__ = ["ReadPictures", "class_names", "read_pictures", "things_in_a_picture"]
+__all__ = ["ReadPictures", "class_names", "named_classes", "read_pictures", "things_in_a_picture"]
 
 OWN_DATA = ("folder:", "csv:", "npz:", "idx:")
 INVERT_CHOICES = ("auto", "yes", "no")
@@ -77,6 +78,20 @@ def things_in_a_picture(run: Run) -> int:
     """How many classes a model names: two when it learned from pairs, else one."""
     choice = recipe_facts(run).data
     return 1 if choice is None or choice.variant is None else 2
+
+
+def named_classes(run: Run, scores: Tensor) -> list[list[int]]:
+    """The classes that the model names in each picture of scores ``[B, J]``, the surest first.
+
+    As many as :func:`things_in_a_picture`; every one above 0.5, maybe none, when it learned from pictures that show any
+    number of classes.
+    """
+    ranked = scores.argsort(dim=1, descending=True, stable=True).tolist()
+    if run.any_number_of_classes:
+        counts = (scores > PRESENCE_THRESHOLD).sum(dim=1).tolist()
+    else:
+        counts = [things_in_a_picture(run)] * len(ranked)
+    return [row[:count] for row, count in zip(ranked, counts, strict=True)]
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:

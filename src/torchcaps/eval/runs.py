@@ -52,9 +52,18 @@ class Run:
     @property
     def class_names(self) -> tuple[str, ...] | None:
         """Names of the classes, as the data set had them when the run began."""
-        data = self.facts.get("data")
-        classes = data.get("classes") if isinstance(data, Mapping) else None
+        classes = self._data_facts.get("classes")
         return tuple(map(str, classes)) if isinstance(classes, list) else None
+
+    @property
+    def any_number_of_classes(self) -> bool:
+        """Whether a picture of the data could show several classes, or none."""
+        return self._data_facts.get("any_number_of_classes") is True
+
+    @property
+    def _data_facts(self) -> Mapping[str, Any]:
+        data = self.facts.get("data")
+        return data if isinstance(data, Mapping) else {}
 
     @property
     def training_lines(self) -> list[Line]:

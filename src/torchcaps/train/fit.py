@@ -155,6 +155,7 @@ def _describe(source: Source, engine: Engine) -> dict[str, Any]:
         "is_sample": source.is_sample,
         "image_shape": list(engine.feed.image_shape),
         "classes": list(source.classes),
+        "any_number_of_classes": source.train.labels.ndim == 2,
         "training_pictures": len(source.train),
         "steps": engine.total_steps,
         "steps_per_epoch": engine.feed.loader.epoch_length / engine.feed.loader.batch_size,
