@@ -277,6 +277,11 @@ def unwritable(place: Path) -> list[str]:
     return ["report", "runs/demo", "--out", "file/report.html"]
 
 
+def drawn_to_nowhere(place: Path) -> list[str]:
+    (place / "file").write_text("")
+    return ["predict", "runs/demo", "pictures", "--reconstruct", "file"]
+
+
 def onnx_to_nowhere(place: Path) -> list[str]:
     (place / "file").write_text("")
     return ["export", "runs/demo", "--out", "file/model.onnx"]
@@ -303,6 +308,7 @@ BAD_INPUT = [
     (empty_folder, "holds no pictures"),
     (undecodable, "none of 1 pictures could be read"),
     (unwritable, "cannot be written"),
+    (drawn_to_nowhere, "choose another place with --reconstruct"),
     (onnx_to_nowhere, "cannot be written"),
     (blind_model, "has no capsules to draw from"),
 ]

@@ -150,5 +150,5 @@ def _draw(network: Model, read: ReadPictures, folder: Path) -> list[Path | None]
         plain = pixels[0].numpy() if len(pixels) == 1 else pixels.movedim(0, -1).contiguous().numpy()
         buffer = io.BytesIO()
         image.fromarray(plain).save(buffer, format="PNG")
-        written.append(write_file(folder / name, buffer.getvalue()))
+        written.append(write_file(folder / name, buffer.getvalue(), option="--reconstruct"))
     return written
