@@ -45,6 +45,18 @@ def test_the_most_confident_mistake_comes_first():
     assert result.wrong().tolist() == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        (torch.tensor([1]), "error"),
+        (torch.tensor([[0, 1]]), "pairs with an error"),
+        (torch.tensor([[True, False]]), "pictures with an error"),
+    ],
+)
+def test_the_error_is_named_by_what_it_counts(labels, name):
+    assert EvaluationResult(torch.tensor([[0.9, 0.2]]), labels).error_name == name
+
+
 def test_a_baseline_has_no_reconstruction():
     result = evaluate(torchcaps.create_model("small-cnn", channels=4, hidden=8), sample_digits("test"))
     assert result.reconstruction_errors is None

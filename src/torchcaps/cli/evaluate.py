@@ -93,7 +93,7 @@ def _print(result: EvaluationResult, classes: tuple[str, ...]) -> None:
     from rich.table import Table
 
     facts = Table(box=None, show_header=False, pad_edge=False)
-    facts.add_row("pairs with an error" if result.is_multi_label else "error", str(result.error))
+    facts.add_row(result.error_name, str(result.error))
     if result.is_multi_label:
         facts.add_row("labels missed", str(result.label_error))
     drawn = result.mean_reconstruction_error

@@ -60,6 +60,13 @@ class EvaluationResult:
         return self.labels.ndim == 2
 
     @property
+    def error_name(self) -> str:
+        """What :attr:`error` counts."""
+        if not self.is_multi_label:
+            return "error"
+        return f"{'pictures' if self.labels.dtype == torch.bool else 'pairs'} with an error"
+
+    @property
     def error(self) -> Proportion:
         """Classification error; for pictures of several classes, those not matched exactly."""
         return metrics.exact_match_error(self.scores, self.labels)

@@ -87,7 +87,7 @@ def _confusion(measured: MeasuredRun) -> Section:
     body = _drawn(measured, "confusion", drawing, f"Confusion matrix. {most}", most)
     note = "Rows are the truth, columns what the model named. Blue is right, vermilion is wrong."
     if measured.result.is_multi_label:
-        note += " A digit that was missed counts for the digit named in its place."
+        note += " A class that was missed counts for those named in its place."
     return Section("confusion", "Which classes are confused", note, body, {"confusion": drawing})
 
 

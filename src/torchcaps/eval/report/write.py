@@ -92,10 +92,9 @@ def _page(title: str, runs: Sequence[MeasuredRun], links: list[tuple[str, str]],
 def _headline(measured: MeasuredRun) -> str:
     result = measured.result
     error = result.error
-    name = "pairs with an error" if result.is_multi_label else "error"
     cards = [
         (
-            f"{measured.examples.split_name.capitalize()} {name}",
+            f"{measured.examples.split_name.capitalize()} {result.error_name}",
             f"{error.percent:.2f} %",
             f"{error.count:,} of {error.total:,}; 95 % interval {error.interval_text}",
         )
