@@ -66,8 +66,20 @@ def test_names_can_be_searched_and_mistyped():
     assert [info.name for info in list_sources("emnist-*")][:2] == ["emnist-balanced", "emnist-byclass"]
     with pytest.raises(DataError, match="did you mean 'fashion-mnist'"):
         load("fashionmnist")
+    with pytest.raises(DataError, match="did you mean 'folder:'"):
+        load("folder")
     with pytest.raises(DataError, match="folder: and csv:; mnist has a fixed form"):
         load("mnist", size=32)
+
+
+def test_a_path_without_its_kind_is_told_which(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "list.csv").write_text("path,label")
+    with pytest.raises(DataError, match="did you mean 'folder:pictures'"):
+        load("pictures", size=32)
+    with pytest.raises(DataError, match=r"did you mean 'csv:list\.csv'"):
+        load("list.csv")
 
 
 @pytest.mark.parametrize("folder", ["mnist", "MNIST/raw"])

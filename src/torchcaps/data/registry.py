@@ -48,12 +48,23 @@ def source_info(name: str) -> SourceInfo:
     """The entry of one data set; an unknown name is an error that names the nearest one."""
     if name in CATALOG:
         return CATALOG[name]
-    near = difflib.get_close_matches(name.lower(), [*CATALOG, *FILE_READERS, *PICTURE_READERS], n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    near = _nearest(name)
+    hint = f"did you mean {near!r}? " if near else ""
     raise DataError(
         f"no data set is named {name!r}; {hint}Known: {', '.join(CATALOG)}; "
         "or your own with folder:PATH, csv:FILE, npz:FILE, idx:FOLDER"
     )
+
+
+def _nearest(name: str) -> str | None:
+    """What was probably meant: a path without its kind in front, or a name much like this one."""
+    kind = Path(name).suffix[1:]
+    if name and Path(name).is_dir():
+        return f"folder:{name}"
+    if kind in ("csv", "npz") and Path(name).is_file():
+        return f"{kind}:{name}"
+    names = [*CATALOG, *(f"{kind}:" for kind in (*FILE_READERS, *PICTURE_READERS))]
+    return next(iter(difflib.get_close_matches(name.lower(), names, n=1)), None)
 
 
 def load(
@@ -86,6 +97,8 @@ def load(
     scheme, colon, rest = name.partition(":")
     if colon and scheme in PICTURE_READERS:
         return PICTURE_READERS[scheme](_own_path(scheme, rest), size=size, channels=channels, strict=strict)
+    if not (colon and scheme in FILE_READERS):
+        source_info(name)  # an unknown name is more to the point than a size that it cannot have
     if size is not None or channels is not None or strict:
         raise DataError(f"size, channels and strict are for folder: and csv:; {name} has a fixed form")
     if colon and scheme in FILE_READERS:
