@@ -174,6 +174,8 @@ def _opened(path: Path) -> Iterator[Any]:
                 yield picture
     except _UnreadableError:
         raise
+    except FileNotFoundError as error:
+        raise _UnreadableError("there is no such file") from error
     except Exception as error:  # decoders raise all kinds of exceptions on damaged bytes
         reason = str(error).replace(str(path), "the file") or type(error).__name__
         raise _UnreadableError(f"cannot be decoded ({reason})") from error
