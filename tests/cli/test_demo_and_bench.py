@@ -1,6 +1,7 @@
 import re
 import runpy
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -28,7 +29,9 @@ def test_every_example_of_demo_runs_and_leaves_a_report(tmp_path, monkeypatch, c
     for folder in ("out/demo/run-1", "demo/run-1"):
         assert (tmp_path / folder / "report.html").read_text().startswith("<!doctype html>")
         assert (tmp_path / folder / "routing.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr("shutil.which", lambda name: None)
     assert main(["demo", "--steps", "1", "--out", "demo"]) == 0
+    assert f"the program is in {Path(sys.executable).parent}" in capsys.readouterr().out
     assert (tmp_path / "demo" / "run-2" / "report.html").is_file()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,7 +69,8 @@ def demo(
     report = write_file(result.folder / "report.html", make_report([measured], "").page)
     console.print(f"\nWhere each position of the picture sends its votes: [bold]{picture}[/]")
     console.print(f"The whole report, to open in a browser:              [bold]{report}[/]")
-    console.print("\nNext (the program is in .venv/bin here):")
+    where = "" if shutil.which("torchcaps") else f" (the program is in {Path(sys.executable).parent})"
+    console.print(f"\nNext{where}:", markup=False, highlight=False, soft_wrap=True)
     run = shlex.quote(str(result.folder))
     for command, what in (
         (f"tweak {run} --class 5 --out tweak.png", "what each dimension of a capsule means"),
