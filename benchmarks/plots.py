@@ -15,6 +15,7 @@ from torchcaps.eval.figures.style import BLUE, GREEN, INK, MUTED, ORANGE, VERMIL
 
 COLOURS = {"textbook": VERMILION, "eager": ORANGE, "compiled": GREEN, "fused": BLUE}
 BASE = {"B": 128, "I": 1152, "J": 10, "D": 16, "P": 8, "R": 3}
+PLAIN = "{x:g}"  # of ticks: figures read no formulas, and powers of ten would be ones
 WHAT = {"B": "examples", "I": "lower capsules", "J": "upper capsules", "D": "dimensions", "R": "iterations"}
 
 
@@ -39,6 +40,7 @@ def cost_figure(rows: list[dict[str, str]]) -> Any:
         axis.set(xscale="log", yscale="log", title=f"{letter}, {what}")
         ticks = sorted(lines["fused"])
         axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45 if max(ticks) > 999 else 0)
+        axis.yaxis.set_major_formatter(PLAIN)
         axis.minorticks_off()
         axis.grid(axis="y")
     axes[0].set_ylabel("forward + backward, ms")
@@ -69,6 +71,9 @@ def roofline_figure(rows: list[dict[str, str]]) -> Any:
     axis.set(
         xscale="log", yscale="log", xlabel="operations for each byte that must move", ylabel="TFLOP/s", xlim=(0.2, 3e4)
     )
+    for scale in (axis.xaxis, axis.yaxis):
+        scale.set_major_formatter(PLAIN)
+        scale.set_minor_formatter("")
     axis.grid(color=MUTED)
     axis.legend(loc="lower right")
     return figure
@@ -94,6 +99,8 @@ def loss_figure(rows: list[dict[str, str]]) -> Any:
             linewidth=1.1,
         )
     axis.set(yscale="log", xlabel="step", ylabel="training loss")
+    axis.yaxis.set_major_formatter(PLAIN)
+    axis.yaxis.set_minor_formatter("")
     axis.grid(axis="y")
     axis.legend()
     return figure
