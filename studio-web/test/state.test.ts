@@ -17,6 +17,10 @@ describe('address', () => {
   it('keeps the start value where an address makes no sense', () => {
     expect(fromAddress('#screen=nowhere&index=many&moves=a,b&unknown=1&input=draw')).toEqual({ ...START, input: 'draw' });
   });
+  it('takes whole numbers within their ends only', () => {
+    expect(fromAddress('#index=-5&capsule=1.5&at=41&rounds=400&strongest=1e6&handStep=0.5&card=-2&firstX=0.5')).toEqual(START);
+    expect(fromAddress('#index=7&capsule=-1&at=40&rounds=10&firstX=-3')).toEqual({ ...START, index: 7, at: 40, rounds: 10, firstX: -3 });
+  });
 });
 
 describe('packed bytes', () => {

@@ -56,6 +56,21 @@ const CHOICES: Partial<Record<keyof Fields, readonly string[]>> = {
   invert: ['auto', 'yes', 'no'],
 };
 
+/** Numbers that have an end; all are whole, and those left out are counted from 0. */
+const ENDS: Partial<Record<keyof Fields, readonly [lowest: number, highest: number]>> = {
+  label: [-1, Infinity],
+  firstX: [-Infinity, Infinity],
+  firstY: [-Infinity, Infinity],
+  secondX: [-Infinity, Infinity],
+  secondY: [-Infinity, Infinity],
+  capsule: [-1, Infinity],
+  rounds: [0, 10],
+  strongest: [4, 60],
+  other: [-1, Infinity],
+  at: [0, 40],
+  card: [-1, Infinity],
+};
+
 /** The part of the address after `#`. */
 export function toAddress(fields: Fields): string {
   const parts: string[] = [];
@@ -73,11 +88,16 @@ export function fromAddress(address: string): Fields {
   for (const key of Object.keys(START) as (keyof Fields)[]) {
     const text = given.get(key);
     const value = text === null ? undefined : parsed(START[key], text);
-    const choices = CHOICES[key];
-    if (value === undefined || (choices && !choices.includes(value as string))) continue;
-    fields[key] = value;
+    if (value !== undefined && allowed(key, value)) fields[key] = value;
   }
   return fields as Fields;
+}
+
+function allowed(key: keyof Fields, value: unknown): boolean {
+  if (typeof value === 'string') return CHOICES[key]?.includes(value) ?? true;
+  if (typeof value !== 'number') return true;
+  const [lowest, highest] = ENDS[key] ?? [0, Infinity];
+  return Number.isInteger(value) && value >= lowest && value <= highest;
 }
 
 function written(value: string | number | boolean | number[]): string {
