@@ -10,9 +10,9 @@ let timer = 0;
 /** Write the address a moment after the last change; a new screen is a new entry to go back from. */
 export function keepAddress(): void {
   const address = toAddress(studio);
+  clearTimeout(timer); // also where all is again as it was
   if (address === written) return;
   const step = screenOf(address) !== screenOf(written);
-  clearTimeout(timer);
   const write = (): void => {
     written = address;
     history[step ? 'pushState' : 'replaceState'](null, '', `${location.pathname}${location.search}#${address}`);
@@ -28,6 +28,7 @@ function screenOf(address: string): string {
 /** Someone went back, or changed the address by hand. */
 export function followAddress(): void {
   if (location.hash.replace(/^#/, '') === written) return;
+  clearTimeout(timer);
   Object.assign(studio, fromAddress(location.hash));
   written = toAddress(studio);
 }

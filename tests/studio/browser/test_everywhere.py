@@ -80,6 +80,21 @@ def test_keys_and_going_back(screens):
     assert page.evaluate("() => document.documentElement.dataset.theme") != theme
 
 
+def test_the_address_follows_the_last_of_quick_changes(screens):
+    page = screens.go("input=draw")
+    page.get_by_label("Centre and scale").focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Space")
+    page.wait_for_timeout(400)
+    assert page.evaluate("() => location.hash") == "#input=draw"
+    page.keyboard.press("3")
+    page.keyboard.press("Space")
+    page.evaluate("() => history.back()")
+    page.wait_for_timeout(400)
+    assert page.locator("nav [aria-current]").inner_text() == "Look"
+    assert page.evaluate("() => location.hash") == "#input=draw"
+
+
 def test_the_answer_is_spoken(screens):
     page = screens.go("index=7")
     page.wait_for_function("() => document.querySelector('[role=status]').textContent.startsWith('Capsule network: ')")
