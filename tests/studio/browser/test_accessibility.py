@@ -57,3 +57,30 @@ def test_drawing_on_a_phone(open_screens, studio_address):
     page.get_by_role("button", name="Change").click()
     screens.draw("1")
     page.wait_for_function("() => document.querySelector('.bars').ariaLabel.includes('longest is 1')")
+
+
+def test_a_second_finger_leaves_the_drawing_alone(open_screens, studio_address):
+    screens = open_screens(studio_address, 390, 844, has_touch=True)
+    page = screens.go("input=draw")
+    page.get_by_role("button", name="Change").click()
+    box = page.locator("#pad").bounding_box()
+    touches = page.context.new_cdp_session(page)
+
+    def touch(kind, *places):
+        points = [
+            {"x": box["x"] + x * box["width"], "y": box["y"] + y * box["height"], "id": n}
+            for n, (x, y) in enumerate(places)
+        ]
+        touches.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", (0.5, 0.1))
+    for step in range(2, 7):
+        touch("touchMove", (0.5, step / 10))
+    touch("touchStart", (0.5, 0.6), (0.9, 0.9))
+    touch("touchMove", (0.5, 0.7), (0.8, 0.9))
+    touch("touchMove", (0.5, 0.9), (0.7, 0.9))
+    touch("touchEnd")
+    page.wait_for_timeout(200)
+    drawn = screens.grey("#pad").view(140, 140)
+    assert bool((drawn[20:120, 70] > 200).all())  # the stroke is whole
+    assert bool((drawn[:, 100:] == 0).all())
