@@ -80,6 +80,17 @@ def test_keys_and_going_back(screens):
     assert page.evaluate("() => document.documentElement.dataset.theme") != theme
 
 
+def test_a_dialog_closes_by_a_click_beside_it_only(screens):
+    page = screens.go()
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog")
+    box = dialog.bounding_box()
+    page.mouse.click(box["x"] + box["width"] - 4, box["y"] + 200)  # where a scroll bar would be
+    assert dialog.is_visible()
+    page.mouse.click(box["x"] - 10, box["y"] + 200)
+    dialog.wait_for(state="hidden")
+
+
 def test_the_address_follows_the_last_of_quick_changes(screens):
     page = screens.go("input=draw")
     page.get_by_label("Centre and scale").focus()
