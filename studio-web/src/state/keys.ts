@@ -44,6 +44,7 @@ export function randomExample(): void {
 /** The next one that the filter lets through. */
 export function stepExample(step: 1 | -1): void {
   const count = session.examples?.count ?? 0;
+  if (count === 0) return; // not loaded yet
   if (!session.chosen) return showExample((studio.index + step + count) % count);
   const later = step > 0
     ? (session.chosen.find((index) => index > studio.index) ?? session.chosen[0])

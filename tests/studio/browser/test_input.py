@@ -100,6 +100,13 @@ def test_test_images_by_class_and_index(screens):
     page.wait_for_function(f"() => document.body.innerText.includes('True class {truth}')")
 
 
+def test_keys_before_anything_is_loaded(screens):
+    screens.page.route("**/api/models", lambda route: screens.page.keyboard.press("]") or route.continue_())
+    page = screens.go()
+    assert page.evaluate("() => location.hash") == ""
+    assert page.locator("#index").input_value() == "98"
+
+
 def test_only_mistakes(screens):
     page = screens.go()
     page.get_by_label("Only mistakes").check()
