@@ -100,6 +100,17 @@ def test_test_images_by_class_and_index(screens):
     page.wait_for_function(f"() => document.body.innerText.includes('True class {truth}')")
 
 
+def test_the_index_field_shows_what_is_taken(screens):
+    page = screens.go()
+    page.fill("#index", "5000")
+    page.keyboard.press("Enter")
+    assert page.locator("#index").input_value() == "499"
+    page.wait_for_function("() => location.hash === '#index=499'")
+    page.fill("#index", "")
+    page.keyboard.press("Enter")
+    assert page.locator("#index").input_value() == "499"
+
+
 def test_keys_before_anything_is_loaded(screens):
     screens.page.route("**/api/models", lambda route: screens.page.keyboard.press("]") or route.continue_())
     page = screens.go()
