@@ -19,12 +19,22 @@ const ACTIONS: Record<string, () => void> = {
   '?': () => (dialogs.keys = true),
 };
 
-export function shortcut(event: KeyboardEvent): void {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-  if (!preferences.shortcuts && event.key !== '?') return;
+/** A key of the browser or the system, such as Alt ← to go back. */
+export function withModifier(event: KeyboardEvent): boolean {
+  return event.ctrlKey || event.metaKey || event.altKey;
+}
+
+/** Whether a single letter is meant for the page: not while typing, in a dialog, or where the person wants none. */
+export function isShortcut(event: KeyboardEvent): boolean {
+  if (withModifier(event) || event.defaultPrevented) return false;
+  if (!preferences.shortcuts && event.key !== '?') return false;
   const target = event.target as HTMLElement;
   const typing = target.matches('input[type="text"], input[type="number"], textarea, select') || target.isContentEditable;
-  if (typing || document.querySelector('dialog[open]')) return;
+  return !typing && !document.querySelector('dialog[open]');
+}
+
+export function shortcut(event: KeyboardEvent): void {
+  if (!isShortcut(event)) return;
   const screen = SCREENS[Number(event.key) - 1];
   if (screen) {
     studio.screen = screen;

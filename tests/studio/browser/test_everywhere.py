@@ -80,6 +80,28 @@ def test_keys_and_going_back(screens):
     assert page.evaluate("() => document.documentElement.dataset.theme") != theme
 
 
+def test_letters_rest_in_a_dialog_and_where_they_are_not_wanted(screens):
+    page = screens.go("screen=routing&byHand=1&handStep=3")
+    page.keyboard.press("?")
+    page.keyboard.press("n")
+    page.get_by_label("Single letters").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")
+    page.wait_for_timeout(300)
+    assert page.evaluate("() => location.hash").endswith("handStep=3")
+
+
+@pytest.mark.parametrize("field", ["#overlay-pad", ".tip", "[role=gridcell][tabindex='0']"])
+def test_alt_and_an_arrow_are_left_to_the_browser(screens, field):
+    screen = {"#overlay-pad": "overlap", ".tip": "routing"}.get(field, "dimensions")
+    page = screens.go(f"screen={screen}&input=overlay&byHand=1")
+    taken = page.locator(field).first.evaluate(
+        "field => !field.dispatchEvent(new KeyboardEvent('keydown', "
+        "{ key: 'ArrowLeft', altKey: true, bubbles: true, cancelable: true }))"
+    )
+    assert not taken
+
+
 def test_a_dialog_closes_by_a_click_beside_it_only(screens):
     page = screens.go()
     page.keyboard.press("?")
