@@ -197,10 +197,12 @@ class Session {
     this.backend.decoder(model, id).then((decoder) => id === this.id && (this.decoder = decoder), fail);
   }
 
-  private countDigits(model: Model | null): void {
+  private countDigits(model: Model | null): (() => void) | void {
     if (!model || !this.backend) return;
+    let wanted = true;
     this.backend.examples({ source: overlaySource(model), label: -1, mistakesOf: null }).then(
       (examples) => {
+        if (!wanted) return;
         if (examples.indices?.length) {
           studio.first = nearest(studio.first, examples.indices, 1);
           studio.second = nearest(studio.second, examples.indices, 2);
@@ -211,6 +213,7 @@ class Session {
       },
       (error: Error) => (this.error = error.message),
     );
+    return () => (wanted = false);
   }
 
   /** Computed by the server over all test images, so only when a screen asks. */
@@ -223,16 +226,19 @@ class Session {
     );
   }
 
-  private filterExamples(source: string | null, label: number, mistakesOf: string | null): void {
+  private filterExamples(source: string | null, label: number, mistakesOf: string | null): (() => void) | void {
     if (!this.backend) return;
+    let wanted = true; // to find the mistakes takes a while, in which another filter may be set
     this.backend.examples({ source, label, mistakesOf }).then(
       (examples) => {
+        if (!wanted) return;
         this.examples = examples;
         this.chosen = examples.indices;
         if (studio.index >= examples.count) studio.index = 0;
       },
       (error: Error) => (this.error = error.message),
     );
+    return () => (wanted = false);
   }
 }
 

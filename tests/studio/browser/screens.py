@@ -69,6 +69,20 @@ class Screens:
         self.page.wait_for_selector("#screen h2")
         return self.page
 
+    def slow_down(self, part: str, milliseconds: int) -> None:
+        """Answers to addresses with this part in them come late, as from a busy machine."""
+        self.page.evaluate(
+            """([part, milliseconds]) => {
+              const fetched = window.fetch;
+              window.fetch = async (path, options) => {
+                const answer = await fetched(path, options);
+                if (path.includes(part)) await new Promise((resolve) => setTimeout(resolve, milliseconds));
+                return answer;
+              };
+            }""",
+            [part, milliseconds],
+        )
+
     def lengths(self) -> list[float]:
         shown = self.page.locator("[data-length]")
         return [float(shown.nth(j).get_attribute("data-length")) for j in range(shown.count())]

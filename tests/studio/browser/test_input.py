@@ -126,6 +126,16 @@ def test_only_mistakes(screens):
     page.get_by_text("taken for").wait_for()
 
 
+def test_a_filter_that_answers_late_is_not_taken(screens):
+    page = screens.go()
+    screens.slow_down("only_mistakes_of", 800)
+    page.get_by_label("Only mistakes").check()
+    page.wait_for_timeout(50)
+    page.get_by_label("Only mistakes").uncheck()
+    page.wait_for_timeout(1500)
+    assert page.get_by_text("500 of 500").is_visible()
+
+
 def test_the_drawing_is_centred_as_mnist_is(screens):
     page = screens.go("input=draw")
     box = page.locator("#pad").bounding_box()
