@@ -14,6 +14,12 @@ import { studio } from './studio.svelte';
 
 const TRAINING_LOOK = 5000; // milliseconds between looks at a run
 
+/** An answer, and the id of the model it came for. */
+interface For<Value> {
+  readonly model: string;
+  readonly value: Value;
+}
+
 interface Config {
   static: boolean;
   version: string;
@@ -27,9 +33,9 @@ class Session {
   chosen = $state.raw<readonly number[] | null>(null);
   /** Single things to lay over each other. */
   digits = $state.raw<Examples | null>(null);
-  private lastPicture = $state.raw<Picture | null>(null);
-  private lastAnswer = $state.raw<Answer | null>(null);
-  private lastRivalAnswer = $state.raw<Float32Array | null>(null);
+  private lastPicture = $state.raw<For<Picture> | null>(null);
+  private lastAnswer = $state.raw<For<Answer> | null>(null);
+  private lastRivalAnswer = $state.raw<For<Float32Array | null> | null>(null);
   decoder = $state.raw<Decoder | null>(null);
   statistics = $state.raw<Statistics | null>(null);
   error = $state('');
@@ -59,15 +65,10 @@ class Session {
   );
   rival = $derived(this.rivals.find((model) => model.id === studio.rival) ?? this.rivals[0] ?? null);
 
-  // What came for another model is not shown, where it would not fit this one.
-  picture = $derived(this.lastPicture?.shape.join() === this.model?.image_shape.join() ? this.lastPicture : null);
-  answer = $derived(
-    this.lastAnswer?.lengths.length === this.model?.classes.length &&
-      this.lastAnswer?.capsules.length === (this.model?.classes.length ?? 0) * (this.model?.capsule_dim ?? 0)
-      ? this.lastAnswer
-      : null,
-  );
-  rivalAnswer = $derived(this.lastRivalAnswer?.length === this.model?.classes.length ? this.lastRivalAnswer : null);
+  // What came for another model is not shown under this one's name.
+  picture = $derived(valueFor(this.model, this.lastPicture));
+  answer = $derived(valueFor(this.model, this.lastAnswer));
+  rivalAnswer = $derived(valueFor(this.rival, this.lastRivalAnswer));
 
   order = $derived.by((): number[] => {
     const lengths = this.answer?.lengths;
@@ -93,9 +94,9 @@ class Session {
   });
 
   private readonly pictures = new Latest(
-    async (_key: string) => makePicture($state.snapshot(studio), this.model!, this.backend!),
-    (picture) => {
-      this.lastPicture = picture;
+    async (model: Model) => makePicture($state.snapshot(studio), model, this.backend!),
+    (value, model) => {
+      this.lastPicture = { model: model.id, value };
       this.error = '';
     },
     (error) => (this.error = error.message),
@@ -103,8 +104,8 @@ class Session {
   private readonly answers = new Latest(
     async ({ picture, id, model }: { picture: Picture; id: string; model: Model }) =>
       this.backend!.answer(model, id, picture),
-    (answer, { picture }) => {
-      this.lastAnswer = answer;
+    (value, { picture, model }) => {
+      this.lastAnswer = { model: model.id, value };
       this.askRival(picture, this.rival);
       this.error = '';
     },
@@ -115,7 +116,7 @@ class Session {
   );
   private readonly rivalAnswers = new Latest(
     async ({ picture, model }: { picture: Picture; model: Model }) => this.backend!.probabilities(model, picture),
-    (answer) => (this.lastRivalAnswer = answer),
+    (value, { model }) => (this.lastRivalAnswer = { model: model.id, value }),
     (error) => (this.error = error.message),
   );
 
@@ -144,10 +145,12 @@ class Session {
     }
   }
 
+  private pictureKey = $derived(this.model && sourceKey(studio, this.model));
+
   /** Effects that keep the answers in step with what is set; called inside a component. */
   follow(): void {
     $effect(() => {
-      if (this.model && this.backend && this.indicesFit(this.model)) this.pictures.ask(sourceKey(studio, this.model));
+      if (this.pictureKey && this.model && this.backend && this.indicesFit(this.model)) this.pictures.ask(this.model);
     });
     $effect(() => {
       const [picture, id, model] = [this.picture, this.id, this.model];
@@ -240,6 +243,10 @@ class Session {
     );
     return () => (wanted = false);
   }
+}
+
+function valueFor<Value>(model: Model | null, last: For<Value> | null): Value | null {
+  return last && last.model === model?.id ? last.value : null;
 }
 
 /** An export holds a few examples only: the n-th of them in place of one that it lacks. */

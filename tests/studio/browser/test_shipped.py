@@ -33,6 +33,17 @@ def test_each_network_has_pictures_and_a_cnn_of_its_own(open_screens, shipped_ad
     assert tuple(page.locator("aside.right .name").all_inner_texts()) == source.classes
 
 
+def test_another_network_is_not_shown_with_the_answer_of_the_last(open_screens, shipped_address):
+    screens = open_screens(shipped_address)
+    page = screens.go("model=capsnet-mnist")
+    screens.slow_down("/forward", 600)
+    page.locator("header select").select_option("capsnet-fashion")
+    page.wait_for_timeout(300)
+    assert screens.lengths() == []
+    page.wait_for_selector("#screen h2")
+    assert page.locator("#screen h2").first.inner_text().startswith("The longest capsule is ")
+
+
 def test_pairs_have_no_cnn_beside_them(open_screens, shipped_address):
     page = open_screens(shipped_address).go("model=capsnet-multimnist")
     page.wait_for_function("name => document.querySelector('.facts dd').textContent === name", arg="capsnet-multimnist")
