@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Latest } from '../src/data/latest';
+import { remembered } from '../src/data/remembered';
 import { fromAddress, START, toAddress, type Fields } from '../src/state/fields';
 import { groupLinks, heat, placeOf } from '../src/state/groups';
 import { handState, handVotes, LAST_STEP } from '../src/state/hand';
@@ -20,6 +21,20 @@ describe('address', () => {
   it('takes whole numbers within their ends only', () => {
     expect(fromAddress('#index=-5&capsule=1.5&at=41&rounds=400&strongest=1e6&handStep=0.5&card=-2&firstX=0.5')).toEqual(START);
     expect(fromAddress('#index=7&capsule=-1&at=40&rounds=10&firstX=-3')).toEqual({ ...START, index: 7, at: 40, rounds: 10, firstX: -3 });
+  });
+});
+
+describe('what was read', () => {
+  it('is kept, but not where it failed', async () => {
+    const kept = new Map<string, Promise<number>>();
+    let reads = 0;
+    const read = async (): Promise<number> => {
+      if (++reads === 1) throw new Error('no answer');
+      return reads;
+    };
+    await expect(remembered(kept, 'seven', read)).rejects.toThrow('no answer');
+    expect(await remembered(kept, 'seven', read)).toBe(2);
+    expect(await remembered(kept, 'seven', read)).toBe(2);
   });
 });
 

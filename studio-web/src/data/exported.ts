@@ -10,6 +10,7 @@ import { pythonSnippet } from './snippet';
 import { getJson, getTensors, RequestError } from './fetching';
 import { affineAnswer, readExample, readStatistics, traceAnswer, votesAnswer } from './live';
 import { decodeFile } from './decode_file';
+import { remembered } from './remembered';
 import type { Answer, Backend, Example, Examples, Model } from './types';
 import type { EncodeReply, EncodeRequest } from './worker';
 
@@ -52,8 +53,7 @@ export function exportedBackend(version: string): Backend {
     },
     async example(index, source) {
       const path = `data/${await folder(source)}/${index}.safetensors`;
-      if (!examples.has(path)) examples.set(path, readExample(path));
-      return examples.get(path)!;
+      return remembered(examples, path, () => readExample(path));
     },
     async answer(model, _id, picture) {
       if (model.in_page) return answerOf(model, toFloats(picture.pixels));

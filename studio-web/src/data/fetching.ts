@@ -5,6 +5,9 @@ const TENSORS = 'application/x-torchcaps-tensors';
 /** An answer that says no, in the server's words. */
 export class RequestError extends Error {}
 
+/** Nobody answers at all. */
+export class NoAnswer extends RequestError {}
+
 async function checked(response: Response): Promise<Response> {
   if (response.ok) return response;
   const text = await response.text();
@@ -22,7 +25,7 @@ async function ask(path: string, options?: RequestInit): Promise<Response> {
   try {
     response = await fetch(path, options);
   } catch {
-    throw new RequestError('no answer from the server; is torchcaps studio still running?');
+    throw new NoAnswer('no answer from the server; is torchcaps studio still running?');
   }
   return checked(response);
 }

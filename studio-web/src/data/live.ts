@@ -4,6 +4,7 @@ import { Decoder } from '../maths/decoder';
 import { floats, tensorOf, type Tensor } from '../maths/tensors';
 import { toBytes, toFloats, type Picture, type Shape } from '../picture/picture';
 import { getJson, getTensors, getText, postBytes, postForText, postTensors } from './fetching';
+import { remembered } from './remembered';
 import type { AffineAnswer, Backend, Example, ExampleFilter, Examples, Model, Statistics, TraceAnswer, VotesAnswer } from './types';
 
 const LARGEST_BATCH = 64;
@@ -17,11 +18,8 @@ export function liveBackend(version: string): Backend {
     examples: (filter) => getJson<Examples>(`api/examples${exampleQuery(filter)}`),
     example(index, source) {
       const path = `api/examples/${index}${source ? `?source=${encodeURIComponent(source)}` : ''}`;
-      if (!examples.has(path)) {
-        examples.set(path, readExample(path));
-        if (examples.size > 200) examples.delete(examples.keys().next().value!);
-      }
-      return examples.get(path)!;
+      if (examples.size >= 200 && !examples.has(path)) examples.delete(examples.keys().next().value!);
+      return remembered(examples, path, () => readExample(path));
     },
     async answer(_model, id, picture) {
       const { tensors } = await postTensors(`api/models/${id}/forward`, { images: oneImage(picture, true) });

@@ -2,6 +2,7 @@
 
 import { Encoder, type Encoded } from '../maths/encoder';
 import { readTensors } from '../maths/tensors';
+import { remembered } from './remembered';
 
 export interface EncodeRequest {
   readonly ticket: number;
@@ -28,8 +29,8 @@ async function load(file: string, leaky: boolean): Promise<Encoder> {
 self.onmessage = async ({ data }: MessageEvent<EncodeRequest>) => {
   const { ticket, file, leaky, image, shape } = data;
   try {
-    if (!encoders.has(file)) encoders.set(file, load(file, leaky));
-    const encoded = (await encoders.get(file)!).encode(image, shape);
+    const encoder = await remembered(encoders, file, () => load(file, leaky));
+    const encoded = encoder.encode(image, shape);
     self.postMessage({ ticket, encoded } satisfies EncodeReply);
   } catch (error) {
     self.postMessage({ ticket, error: (error as Error).message } satisfies EncodeReply);

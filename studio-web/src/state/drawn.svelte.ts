@@ -18,7 +18,7 @@ export function drawnCapsule(wanted: () => Wanted): { readonly pixels: Float32Ar
     async ({ vector, classIndex }: Wanted) =>
       session.backend!.decode(session.model!, session.id, Float32Array.from(vector!), classIndex),
     (pixels) => (remote = pixels),
-    (error) => (session.error = error.message),
+    (error) => session.fail(error),
   );
   $effect(() => {
     const query = wanted();

@@ -30,7 +30,7 @@ export function routedPicture(): { readonly value: Routed | null; readonly round
   let traced = $state.raw<Routed | null>(null);
   const rounds = $derived(studio.rounds || (session.model?.iterations ?? 3));
   const inPage = $derived(routedInPage(session.model));
-  const fail = (error: Error): void => void (session.error = error.message);
+  const fail = (error: Error): void => session.fail(error);
 
   const voting = new Latest(({ picture, model, id }: Query) => session.backend!.votes(model, id, picture), (answer) => (votes = answer), fail);
   const tracing = new Latest(

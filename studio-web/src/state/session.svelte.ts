@@ -3,7 +3,7 @@
 import { untrack } from 'svelte';
 
 import { exportedBackend } from '../data/exported';
-import { getJson } from '../data/fetching';
+import { getJson, NoAnswer } from '../data/fetching';
 import { Latest } from '../data/latest';
 import { liveBackend } from '../data/live';
 import type { Answer, Backend, Examples, Model, Statistics } from '../data/types';
@@ -13,6 +13,7 @@ import { makePicture, overlaySource, sourceKey } from './source';
 import { studio } from './studio.svelte';
 
 const TRAINING_LOOK = 5000; // milliseconds between looks at a run
+const SERVER_LOOK = 2000; // and for a server that has gone
 
 /** An answer, and the id of the model it came for. */
 interface For<Value> {
@@ -40,6 +41,7 @@ class Session {
   statistics = $state.raw<Statistics | null>(null);
   error = $state('');
   spoken = $state('');
+  private search = 0;
 
   /** The capsule network in use. */
   model = $derived.by((): Model | null => {
@@ -99,7 +101,7 @@ class Session {
       this.lastPicture = { model: model.id, value };
       this.error = '';
     },
-    (error) => (this.error = error.message),
+    (error) => this.fail(error),
   );
   private readonly answers = new Latest(
     async ({ picture, id, model }: { picture: Picture; id: string; model: Model }) =>
@@ -110,14 +112,14 @@ class Session {
       this.error = '';
     },
     (error) => {
-      this.error = error.message;
+      this.fail(error);
       if (!this.backend!.live) this.lastAnswer = null; // it will not come; the last one is of another picture
     },
   );
   private readonly rivalAnswers = new Latest(
     async ({ picture, model }: { picture: Picture; model: Model }) => this.backend!.probabilities(model, picture),
     (value, { model }) => (this.lastRivalAnswer = { model: model.id, value }),
-    (error) => (this.error = error.message),
+    (error) => this.fail(error),
   );
 
   /** Classes are words, which need more room than digits and are no digits. */
@@ -141,8 +143,23 @@ class Session {
       if (!this.model) this.error = 'No capsule network is loaded. Start the studio with a checkpoint or a shipped name.';
       if (examples.indices?.length) studio.index = nearest(studio.index, examples.indices, 0);
     } catch (error) {
-      this.error = (error as Error).message;
+      this.fail(error as Error);
     }
+  }
+
+  /** Say what went wrong. Where nobody answers, begin anew as soon as somebody does: what was missed is asked for again. */
+  fail(error: Error): void {
+    this.error = error.message;
+    if (error instanceof NoAnswer) this.search ||= window.setInterval(() => void this.lookForServer(), SERVER_LOOK);
+  }
+
+  private async lookForServer(): Promise<void> {
+    const found = await getJson<Config>('config.json').then(() => true, () => false);
+    if (!found || !this.search) return;
+    clearInterval(this.search);
+    this.search = 0;
+    this.error = '';
+    await this.start();
   }
 
   private pictureKey = $derived(this.model && sourceKey(studio, this.model));
@@ -196,8 +213,7 @@ class Session {
     this.decoder = null;
     this.statistics = null;
     if (!model || !this.backend) return;
-    const fail = (error: Error): void => void (this.error = error.message);
-    this.backend.decoder(model, id).then((decoder) => id === this.id && (this.decoder = decoder), fail);
+    this.backend.decoder(model, id).then((decoder) => id === this.id && (this.decoder = decoder), (error: Error) => this.fail(error));
   }
 
   private countDigits(model: Model | null): (() => void) | void {
@@ -214,7 +230,7 @@ class Session {
         if (studio.second >= examples.count) studio.second = 1;
         this.digits = examples;
       },
-      (error: Error) => (this.error = error.message),
+      (error: Error) => this.fail(error),
     );
     return () => (wanted = false);
   }
@@ -225,7 +241,7 @@ class Session {
     if (!model || !this.backend) return;
     this.backend.statistics(model, id).then(
       (statistics) => id === this.id && (this.statistics = statistics),
-      (error: Error) => (this.error = error.message),
+      (error: Error) => this.fail(error),
     );
   }
 
@@ -239,7 +255,7 @@ class Session {
         this.chosen = examples.indices;
         if (studio.index >= examples.count) studio.index = 0;
       },
-      (error: Error) => (this.error = error.message),
+      (error: Error) => this.fail(error),
     );
     return () => (wanted = false);
   }

@@ -6,8 +6,10 @@ import contextlib
 import io
 
 import pytest
+from benchmarks.studio_process import running_studio
 
 from studio.browser.screens import numbers_in
+from torchcaps.data import sample_digits
 
 SCREENS = ("look", "dimensions", "routing", "overlap", "affine")
 
@@ -166,3 +168,19 @@ def test_one_request_in_flight_and_the_latest_wins(screens):
     screens.draw("0")
     screens.wait_for_class("0")
     assert most == 1
+
+
+def test_a_server_that_comes_back_is_found(open_screens, networks):
+    models = [str(folder) for folder in networks]
+    with running_studio(models) as studio:
+        screens = open_screens(studio.address)
+        page = screens.go("index=10")
+    page.keyboard.press("]")
+    page.get_by_role("alert").wait_for()
+    with running_studio(models, "--port", str(studio.port)):
+        page.get_by_role("alert").wait_for(state="hidden")
+        page.wait_for_function("() => document.querySelector('#index').value === '11'")
+        truth = int(sample_digits("test").labels[11])
+        page.get_by_text(f"True class {truth}").wait_for()
+        page.wait_for_selector("#reconstruction[data-ready=true]")
+    screens.complaints.clear()  # the browser itself notes that nobody answered
