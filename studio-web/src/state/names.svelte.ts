@@ -10,7 +10,11 @@ function load(): Record<string, string> {
   }
 }
 
-const names: Record<string, string> = $state(load());
+let names: Record<string, string> = $state(load());
+
+window.addEventListener('storage', ({ key }) => {
+  if (key === KEY) names = load(); // given in another tab, which would else be overwritten by this one
+});
 
 export function nameOf(model: string, capsule: number, dimension: number): string {
   return names[`${model}/${capsule}/${dimension}`] ?? '';

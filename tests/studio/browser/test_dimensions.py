@@ -74,6 +74,20 @@ def test_length_is_kept_when_asked(screens):
     page.wait_for_function("() => document.querySelector('[data-dimension=\"0\"]').max !== '0.25'")
 
 
+def test_names_given_in_two_tabs(screens):
+    page = screens.go("screen=dimensions")
+    other = screens.context.new_page()
+    other.goto(page.url)
+    other.get_by_label("Name of dimension 3").fill("slant")
+    other.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('[aria-label=\"Name of dimension 3\"]').value === 'slant'")
+    page.get_by_label("Name of dimension 4").fill("width")
+    page.keyboard.press("Enter")
+    other.reload()
+    assert other.get_by_label("Name of dimension 3").input_value() == "slant"
+    assert other.get_by_label("Name of dimension 4").input_value() == "width"
+
+
 def test_names_stay_in_the_browser(screens):
     page = screens.go("screen=dimensions")
     page.get_by_label("Name of dimension 3").fill("slant")
