@@ -36,7 +36,15 @@ def test_facts(site):
     assert models[0]["test_error"] is not None
     examples = json.loads((site / "data" / "examples.json").read_text())
     assert examples["indices"] == config["examples"]
+    assert {model["examples"] for model in models} == {examples["source"]}
     assert sorted(label for labels in examples["labels"] for label in labels) == sorted([*range(10), 0, 1])
+
+
+def test_a_network_of_other_things_in_the_same_shape_is_left_out(tmp_path):
+    lines: list[str] = []
+    export_site(Catalogue(["cnn-mnist", "cnn-fashion"]), tmp_path / "site", count=1, say=lines.append)
+    assert [model["id"] for model in json.loads((tmp_path / "site/data/models.json").read_text())] == ["cnn-mnist"]
+    assert "left out cnn-fashion: it takes other pictures than cnn-mnist" in lines
 
 
 def test_numbers_of_each_example(site, small_run):

@@ -54,7 +54,9 @@ def export_site(
     fitting = [
         model
         for model in facts
-        if tuple(model.image_shape) == examples.image_shape and len(model.classes) == len(examples.classes)
+        if tuple(model.image_shape) == examples.image_shape
+        and len(model.classes) == len(examples.classes)
+        and model.classes == facts[0].classes  # digits and clothes have the same shapes
     ]
     if not fitting:
         raise TorchcapsError(f"no test pictures fit {facts[0].id}; name some with --data")
@@ -79,7 +81,9 @@ def export_site(
     for model in fitting:
         before = site.size
         error = catalogue.survey(model.id).error if model.test_error is None else model.test_error
-        shown.append(model.model_copy(update={"checkpoints": [], "test_error": error}).model_dump())
+        source = model.examples and examples.id  # whichever were its own, these are here
+        update = {"checkpoints": [], "test_error": error, "examples": source}
+        shown.append(model.model_copy(update=update).model_dump())
         _write_model(site, catalogue, model, examples, chosen, overlaps)
         say(f"{model.id}: {(site.size - before) / 1e6:.1f} MB")
     site.write_json("data/models.json", shown)  # last: its presence says that the site is whole
