@@ -32,6 +32,8 @@ class Session {
   examples = $state.raw<Examples | null>(null);
   /** Test images that the filter lets through; null: all. */
   chosen = $state.raw<readonly number[] | null>(null);
+  /** Test images that an export holds; null: a server has them all. */
+  private written = $state.raw<readonly number[] | null>(null);
   /** Single things to lay over each other. */
   digits = $state.raw<Examples | null>(null);
   private lastPicture = $state.raw<For<Picture> | null>(null);
@@ -141,7 +143,7 @@ class Session {
       this.chosen = examples.indices;
       this.models = models;
       if (!this.model) this.error = 'No capsule network is loaded. Start the studio with a checkpoint or a shipped name.';
-      if (examples.indices?.length) studio.index = nearest(studio.index, examples.indices, 0);
+      this.written = examples.indices;
     } catch (error) {
       this.fail(error as Error);
     }
@@ -166,6 +168,7 @@ class Session {
 
   /** Effects that keep the answers in step with what is set; called inside a component. */
   follow(): void {
+    $effect(() => this.stayWithin());
     $effect(() => {
       if (this.pictureKey && this.model && this.backend && this.indicesFit(this.model)) this.pictures.ask(this.model);
     });
@@ -181,6 +184,13 @@ class Session {
     $effect(() => this.loadParts(this.model, this.id));
     $effect(() => this.filterExamples(this.model?.examples ?? null, studio.label, studio.mistakes && this.model?.examples ? this.id : null));
     $effect(() => this.countDigits(this.model));
+  }
+
+  /** The guide, or an address, may name a picture that an export lacks. */
+  private stayWithin(): void {
+    const digits = this.digits?.indices;
+    if (this.written?.length) studio.index = nearest(studio.index, this.written, 0);
+    if (digits?.length) [studio.first, studio.second] = [nearest(studio.first, digits, 1), nearest(studio.second, digits, 2)];
   }
 
   /** Another model may have fewer test images; a picture is asked for when its index exists. */
@@ -222,13 +232,10 @@ class Session {
     this.backend.examples({ source: overlaySource(model), label: -1, mistakesOf: null }).then(
       (examples) => {
         if (!wanted) return;
-        if (examples.indices?.length) {
-          studio.first = nearest(studio.first, examples.indices, 1);
-          studio.second = nearest(studio.second, examples.indices, 2);
-        }
         if (studio.first >= examples.count) studio.first = 0;
         if (studio.second >= examples.count) studio.second = 1;
         this.digits = examples;
+        this.stayWithin(); // before the two are fetched
       },
       (error: Error) => this.fail(error),
     );

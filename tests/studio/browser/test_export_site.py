@@ -41,6 +41,20 @@ def test_every_screen_works_without_a_server(open_screens, site_address):
     page.wait_for_selector("#pair[data-ready=true]")
 
 
+def test_the_guide_takes_the_pictures_that_are_there(open_screens, site_address):
+    screens = open_screens(site_address)
+    page = screens.go("screen=guide")
+    page.click("#guide-start")
+    for _ in range(10):
+        page.wait_for_timeout(150)
+        assert page.get_by_role("alert").count() == 0
+        page.click("#guide-next")
+    page = screens.go("index=499&input=overlay&first=498&second=497")
+    page.get_by_label("Test", exact=True).check(force=True)
+    page.wait_for_selector("#seen[data-ready=true]")
+    assert page.get_by_role("alert").count() == 0
+
+
 def test_its_snippets_run(open_screens, site_address, networks):
     screens = open_screens(site_address)
     for screen in ("look", "dimensions", "routing", "overlap", "affine"):
