@@ -31,7 +31,7 @@ export const CARDS: readonly Card[] = [
   {
     title: 'The length: is it there?',
     text: [
-      'The bars on the right are the lengths of the class capsules, from 0 to 1. The network was trained to bring a class that is there above 0.9, and all others below 0.1: the two marks.',
+      'The bars are the lengths of the class capsules, from 0 to 1. The network was trained to bring a class that is there above 0.9, and all others below 0.1: the two marks.',
     ],
     task: 'Press r for another digit, or choose Draw and write one. Watch the bars.',
     equation: 'margin',

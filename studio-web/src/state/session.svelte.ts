@@ -88,6 +88,8 @@ class Session {
     const turned = labels.length === 2 && (labels[0] === this.second || labels[1] === this.winner);
     return turned && labels[0] !== this.winner ? [this.second, this.winner] : [this.winner, this.second];
   });
+  /** Two things are in the picture, or the network looks for two. */
+  two = $derived((this.model?.multi ?? 1) > 1 || studio.input === 'overlay');
   /** The class capsule that the screens look at. */
   capsule = $derived(
     studio.capsule >= 0 && studio.capsule < (this.model?.classes.length ?? 0) ? studio.capsule : this.winner,
@@ -131,6 +133,12 @@ class Session {
 
   className(index: number): string {
     return this.model?.classes[index] ?? String(index);
+  }
+
+  /** Look at a class capsule on every screen; chosen once more, at the longest again. */
+  choose(j: number): void {
+    studio.capsule = studio.capsule === j ? -1 : j;
+    if (studio.screen === 'dimensions') studio.moves = [];
   }
 
   async start(): Promise<void> {

@@ -59,6 +59,14 @@ def test_drawing_on_a_phone(open_screens, studio_address):
     page.wait_for_function("() => document.querySelector('.bars').ariaLabel.includes('longest is 1')")
 
 
+def test_another_class_is_chosen_on_a_phone(open_screens, studio_address):
+    page = open_screens(studio_address, 390, 844, has_touch=True).go("screen=routing")
+    page.get_by_role("button", name="8, length").tap()
+    page.get_by_text("Who votes for 8?").wait_for()
+    page.get_by_role("button", name="8, length", pressed=True).tap()
+    page.get_by_text("Who votes for 8?").wait_for(state="hidden")
+
+
 def test_a_second_finger_leaves_the_drawing_alone(open_screens, studio_address):
     screens = open_screens(studio_address, 390, 844, has_touch=True)
     page = screens.go("input=draw")
