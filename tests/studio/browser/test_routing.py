@@ -86,6 +86,13 @@ def test_groups_share_the_whole(screens, group, count):
         assert math.fsum(map(float, row[1:])) == pytest.approx(1, abs=1e-4)
 
 
+def test_the_whole_graph_is_seen_on_a_projector(open_screens, studio_address):
+    page = open_screens(studio_address, 1920, 1080).go("screen=routing")
+    page.wait_for_selector("#coefficients")
+    graph = page.get_by_role("img", name="Links from lower capsules").bounding_box()
+    assert graph["y"] + graph["height"] < 1080
+
+
 def test_by_hand_the_shares_follow_the_agreement(screens):
     page = screens.go("screen=routing&byHand=1")
     for _ in range(12):
