@@ -23,6 +23,12 @@ def test_the_guide_leads_through_the_screens(screens):
     assert "length below 1" in text
 
 
+def test_a_card_on_a_phone(open_screens, studio_address):
+    page = open_screens(studio_address, 360, 740).go("card=3")
+    back, forth = (page.locator(".guide").get_by_role("button", name=name).bounding_box() for name in ("Back", "Next"))
+    assert back["y"] == forth["y"]  # in one row
+
+
 def test_a_card_shows_its_equation(screens):
     page = screens.go("screen=routing&byHand=1&handStep=3&card=3")
     page.get_by_role("button", name="Eq. 1: Squash").click()
