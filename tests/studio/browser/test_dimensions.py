@@ -74,6 +74,16 @@ def test_length_is_kept_when_asked(screens):
     page.wait_for_function("() => document.querySelector('[data-dimension=\"0\"]').max !== '0.25'")
 
 
+def test_the_range_is_named_as_it_is_until_the_spread_is_known(screens):
+    page = screens.go("screen=dimensions")
+    screens.slow_down("/statistics", 1500)
+    page.get_by_text("±2σ").click()
+    page.get_by_text("Measuring σ").wait_for()
+    assert page.locator(".grid .steps").inner_text().split()[0] == "-0.25"
+    page.get_by_text("Measuring σ").wait_for(state="hidden")
+    assert page.locator(".grid .steps").inner_text().split()[0] == "-2.0σ"
+
+
 def test_names_given_in_two_tabs(screens):
     page = screens.go("screen=dimensions")
     other = screens.context.new_page()
