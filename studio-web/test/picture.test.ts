@@ -7,6 +7,7 @@ import { shortened } from '../src/picture/names';
 import { added, placed, toBytes, transformed, transformValues } from '../src/picture/picture';
 import { TRANSFORMS } from '../src/state/fields';
 import { expectClose, golden, goldenNames, numbers } from './golden';
+import { withArticle } from '../src/picture/names';
 
 describe('drawing', () => {
   const strokes = [[20, 20, 60, 30, 60, 90], [100, 100]];
@@ -71,4 +72,11 @@ describe.each(goldenNames('encoder-'))('%s', (name) => {
 describe('a name', () => {
   it('that fits stays as it is', () => expect(shortened('Pullover', 8)).toBe('Pullover'));
   it('that does not ends in dots', () => expect(shortened('Ankle boot', 8)).toBe('Ankle b…'));
+});
+
+describe('a name in a sentence', () => {
+  it('has the article that it is read with', () => {
+    expect(['3', '8', '11', '18', '1', '100', 'Ankle boot', 'Coat'].map(withArticle)).toEqual(
+      ['a 3', 'an 8', 'an 11', 'an 18', 'a 1', 'a 100', 'an Ankle boot', 'a Coat']);
+  });
 });
