@@ -3,11 +3,10 @@ import { Encoder } from '../src/maths/encoder';
 import { route } from '../src/maths/routing';
 import { centred } from '../src/picture/centre';
 import { packStrokes, paint, paintPacked, SIDE, unpackStrokes } from '../src/picture/drawing';
-import { shortened } from '../src/picture/names';
+import { shortened, withArticle } from '../src/picture/names';
 import { added, placed, toBytes, transformed, transformValues } from '../src/picture/picture';
 import { TRANSFORMS } from '../src/state/fields';
 import { expectClose, golden, goldenNames, numbers } from './golden';
-import { withArticle } from '../src/picture/names';
 
 describe('drawing', () => {
   const strokes = [[20, 20, 60, 30, 60, 90], [100, 100]];

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from benchmarks.studio_process import running_studio
+from PIL import Image
 
 from torchcaps.data import load
 
@@ -42,6 +43,18 @@ def test_another_network_is_not_shown_with_the_answer_of_the_last(open_screens, 
     assert screens.lengths() == []
     page.wait_for_selector("#screen h2")
     assert page.locator("#screen h2").first.inner_text().startswith("The longest capsule is ")
+
+
+def test_an_upload_is_read_anew_for_a_network_of_another_size(open_screens, shipped_address, tmp_path):
+    page = open_screens(shipped_address).go("model=capsnet-mnist&input=upload")
+    paper = Image.new("L", (90, 90), 255)
+    paper.paste(0, (40, 15, 50, 75))  # a one
+    paper.save(tmp_path / "one.png")
+    page.set_input_files("#file", tmp_path / "one.png")
+    page.get_by_text("The longest capsule is 1").wait_for()
+    page.locator("header select").select_option("capsnet-multimnist")
+    page.get_by_text("36×36 pixels").wait_for()
+    page.get_by_text("The longest capsule is 1").wait_for()
 
 
 def test_pairs_have_no_cnn_beside_them(open_screens, shipped_address):
