@@ -66,6 +66,19 @@ def test_every_layer_is_looked_at():
     assert not deep.classes._forward_pre_hooks
 
 
+def test_a_network_in_training_is_looked_at_and_left_as_it_was():
+    torch.manual_seed(0)
+    model = torchcaps.create_model("capsnet", stem=[4, 4], capsule_dropout=0.5, **SMALL).train()
+    model.conv.norms[1].eval()  # frozen by its owner
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    images = torch.rand(4, 1, 28, 28)
+    first, second = (measure_couplings(model, [images]) for _ in range(2))
+    assert first == second  # nothing is dropped
+    torch.testing.assert_close(model.state_dict(), before)
+    assert model.training
+    assert not model.conv.norms[1].training
+
+
 @pytest.mark.parametrize("routing", torchcaps.list_routings())
 def test_every_routing_has_couplings(routing):
     torch.manual_seed(0)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from torchcaps.models import Model
+from torchcaps.models.mode import evaluation_mode
 from torchcaps.nn import CapsuleLinear, ConvCapsules
 from torchcaps.ops import RoutingTrace
 from torchcaps.ops.routing.trace import child_entropy
@@ -82,6 +83,7 @@ def routing_traces(model: Model, images: Tensor) -> dict[str, RoutingTrace]:
     """What every capsule layer of a network does with these pictures, in the order in which they are reached.
 
     Each layer is called again, alone, with what it was given, since networks hand on the trace of the last one only.
+    The network is asked in evaluation mode and left in the mode it was in.
     """
     calls: dict[str, Callable[[], RoutingTrace]] = {}
 
@@ -93,12 +95,13 @@ def routing_traces(model: Model, images: Tensor) -> dict[str, RoutingTrace]:
 
     layers = [(n, layer) for n, layer in model.named_modules() if isinstance(layer, CapsuleLinear | ConvCapsules)]
     handles = [layer.register_forward_pre_hook(noting(name), with_kwargs=True) for name, layer in layers]
-    try:
-        model(images)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return {name: trace() for name, trace in calls.items()}
+    with evaluation_mode(model):
+        try:
+            model(images)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return {name: trace() for name, trace in calls.items()}
 
 
 def _trace(layer: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> RoutingTrace:

@@ -20,6 +20,7 @@ from torchcaps.eval import metrics
 from torchcaps.eval.intervals import Proportion
 from torchcaps.eval.precision import full_precision
 from torchcaps.models import CapsuleModel, Model
+from torchcaps.models.mode import evaluation_mode
 
 __all__ = ["EvaluationResult", "Watch", "can_reconstruct", "evaluate", "evaluate_pairs", "spread_pairs"]
 
@@ -175,20 +176,15 @@ def spread_pairs(pairs: MultiMNIST, count: int) -> Tensor:
 
 @torch.no_grad()
 def _collect(model: Model, batches: Iterator[tuple[Tensor, Tensor, Tensor | None]]) -> EvaluationResult:
-    was_training = model.training
-    model.eval()
     scores, labels, errors = [], [], []
-    try:
-        with full_precision():
-            for images, truth, singles in batches:
-                _check_fit(model, images)
-                out = model(images)
-                scores.append(out.scores.float().cpu())
-                labels.append(truth.cpu())
-                if can_reconstruct(model):
-                    errors.append(_drawing_errors(model, out, images, truth.to(images.device), singles).cpu())
-    finally:
-        model.train(was_training)
+    with evaluation_mode(model), full_precision():
+        for images, truth, singles in batches:
+            _check_fit(model, images)
+            out = model(images)
+            scores.append(out.scores.float().cpu())
+            labels.append(truth.cpu())
+            if can_reconstruct(model):
+                errors.append(_drawing_errors(model, out, images, truth.to(images.device), singles).cpu())
     return EvaluationResult(torch.cat(scores), torch.cat(labels), torch.cat(errors) if errors else None)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from torchcaps.errors import TorchcapsError
 from torchcaps.models.capsule_model import CapsuleModel
+from torchcaps.models.mode import evaluation_mode
 
 __all__ = ["export_onnx"]
 
@@ -55,21 +56,16 @@ def export_onnx(model: CapsuleModel, path: str | Path, part: str = "encoder") ->
     parameter = next(model.parameters())
     batch = torch.export.Dim("batch", min=1)
     images = torch.zeros(2, *model.image_shape, device=parameter.device, dtype=parameter.dtype)
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            if part == "encoder":
-                wrapper, arguments = _Encoder(model), (images,)
-                names, results = ["images"], ["capsules", "lengths"]
-            else:
-                capsules = model(images).capsules
-                classes = torch.zeros(2, dtype=torch.int64, device=parameter.device)
-                wrapper, arguments = _Decoder(model), (capsules, classes)  # type: ignore[assignment]
-                names, results = ["capsules", "classes"], ["pictures"]
-            return _write(wrapper, arguments, Path(path), names, results, batch)
-    finally:
-        model.train(was_training)
+    with evaluation_mode(model), torch.no_grad():
+        if part == "encoder":
+            wrapper, arguments = _Encoder(model), (images,)
+            names, results = ["images"], ["capsules", "lengths"]
+        else:
+            capsules = model(images).capsules
+            classes = torch.zeros(2, dtype=torch.int64, device=parameter.device)
+            wrapper, arguments = _Decoder(model), (capsules, classes)  # type: ignore[assignment]
+            names, results = ["capsules", "classes"], ["pictures"]
+        return _write(wrapper, arguments, Path(path), names, results, batch)
 
 
 def _write(
