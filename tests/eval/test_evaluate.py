@@ -29,6 +29,19 @@ def test_batches_do_not_matter(small_run):
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_a_network_of_another_type_is_fed_its_own(small_run, dtype):
+    split = sample_digits("test")
+    few = TestSplit(split.images[:50], split.labels[:50])
+    expected = evaluate(load_model(small_run), few)
+    result = evaluate(load_model(small_run).to(dtype), few)
+    torch.testing.assert_close(result.scores, expected.scores, atol=0.05, rtol=0)
+    torch.testing.assert_close(result.reconstruction_errors, expected.reconstruction_errors, atol=1.0, rtol=0.05)
+    pairs = MultiMNIST(split)
+    wide = torchcaps.create_model("small-cnn", image_shape=(1, 36, 36), channels=4, hidden=8).to(dtype)
+    assert len(evaluate_pairs(wide, pairs, spread_pairs(pairs, 20))) == 20
+
+
 def test_the_small_run_has_learned_and_its_numbers_agree(small_run):
     result = evaluate(load_model(small_run), sample_digits("test"))
     facts = result.as_dict()

@@ -46,6 +46,11 @@ class Recorder(nn.Module):
         return ClassifierOutput(scores, scores)
 
 
+def test_a_network_of_another_type_is_fed_its_own():
+    errors = sweep_errors(network().bfloat16(), examples(), SWEEPS["shear"], most=20)
+    assert errors[0].total == 20
+
+
 @pytest.mark.parametrize(("name", "amount"), [("rotation", 40), ("scale", 0.7), ("shear", -20), ("shift", 0.25)])
 def test_an_error_is_that_of_evaluate_on_moved_pictures(name, amount):
     model, sweep = network(), SWEEPS[name]

@@ -124,7 +124,7 @@ def can_reconstruct(model: Model) -> bool:
 def evaluate(
     model: Model, split: Split, batch_size: int = BATCH_SIZE, augment: Augmentations | None = None
 ) -> EvaluationResult:
-    """Every example of a split once, in order, on the device where the model lies.
+    """Every example of a split once, in order, on the device where the model lies and in its floating-point type.
 
     ``augment`` is the pipeline that training used; only its fixed parts act (the central crop, the standardisation).
 
@@ -176,15 +176,16 @@ def spread_pairs(pairs: MultiMNIST, count: int) -> Tensor:
 
 @torch.no_grad()
 def _collect(model: Model, batches: Iterator[tuple[Tensor, Tensor, Tensor | None]]) -> EvaluationResult:
+    dtype = next(model.parameters()).dtype
     scores, labels, errors = [], [], []
     with evaluation_mode(model), full_precision():
         for images, truth, singles in batches:
             _check_fit(model, images)
-            out = model(images)
+            out = model(images.to(dtype))
             scores.append(out.scores.float().cpu())
             labels.append(truth.cpu())
             if can_reconstruct(model):
-                errors.append(_drawing_errors(model, out, images, truth.to(images.device), singles).cpu())
+                errors.append(_drawing_errors(model, out, images, truth.to(images.device), singles).float().cpu())
     return EvaluationResult(torch.cat(scores), torch.cat(labels), torch.cat(errors) if errors else None)
 
 

@@ -65,7 +65,8 @@ def sweep_errors(
     positions = torch.arange(count) * len(examples) // count
     labels = examples.labels(positions)
     total, done = count * len(sweep.amounts), 0
-    home, training = next(model.parameters()).device, model.training
+    parameter = next(model.parameters())
+    home, dtype, training = parameter.device, parameter.dtype, model.training
     device = torch.device("cuda") if torch.cuda.is_available() else home
     errors = {}
     try:
@@ -74,7 +75,7 @@ def sweep_errors(
             for amount in sweep.amounts:
                 scores = []
                 for some in positions.split(BATCH_SIZE):
-                    scores.append(model(_moved(examples, some, sweep, amount).to(device)).scores.cpu())
+                    scores.append(model(_moved(examples, some, sweep, amount).to(device, dtype)).scores.float().cpu())
                     done += len(some)
                     if watch is not None:
                         watch(done, total)
