@@ -6,6 +6,7 @@ import torch
 
 import torchcaps
 from torchcaps.cli.export import export
+from torchcaps.errors import TorchcapsError
 from torchcaps.models import export_onnx
 
 SETTINGS = [
@@ -58,6 +59,14 @@ def test_other_capsule_networks_are_exported(name, settings, tmp_path, capsys):
 def test_unknown_part(tmp_path):
     with pytest.raises(ValueError, match="'encoder' or 'decoder'"):
         export_onnx(torchcaps.create_model("capsnet", **SETTINGS[1]), tmp_path / "x.onnx", part="middle")
+
+
+def test_what_cannot_be_exported_is_said_in_words(tmp_path):
+    with pytest.raises(TorchcapsError, match=r"capsule networks only, not SmallCNN.* save_pretrained"):
+        export_onnx(torchcaps.create_model("small-cnn"), tmp_path / "x.onnx")
+    with pytest.raises(TorchcapsError, match="without a decoder"):
+        export_onnx(torchcaps.create_model("capsnet", decoder="none"), tmp_path / "x.onnx", part="decoder")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

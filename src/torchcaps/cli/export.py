@@ -61,16 +61,9 @@ def export(
 
 def _export_onnx(network: Model, file: Path, part: str) -> None:
     from torchcaps.errors import TorchcapsError
-    from torchcaps.eval.drawings import drawing_model
     from torchcaps.eval.output import disk_errors_explained
-    from torchcaps.models import CapsuleModel, export_onnx
+    from torchcaps.models import export_onnx
 
-    if not isinstance(network, CapsuleModel):
-        raise TorchcapsError(
-            f"ONNX export knows capsule networks only, not {type(network).__name__}; use --format safetensors"
-        )
-    if part == "decoder":
-        drawing_model(network)
     if file.is_dir():
         raise TorchcapsError(f"{file} is a folder; name a file in it with --out")
     with disk_errors_explained(file):

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from torchcaps.errors import TorchcapsError
+from torchcaps.models.base import Model
 from torchcaps.models.capsule_model import CapsuleModel
 from torchcaps.models.mode import evaluation_mode
 
@@ -40,7 +41,7 @@ class _Decoder(nn.Module):
         return self.model.reconstruct(capsules, classes)
 
 
-def export_onnx(model: CapsuleModel, path: str | Path, part: str = "encoder") -> Path:
+def export_onnx(model: Model, path: str | Path, part: str = "encoder") -> Path:
     """Write one part of a capsule network as an ONNX file whose batch size is free.
 
     Args:
@@ -51,6 +52,13 @@ def export_onnx(model: CapsuleModel, path: str | Path, part: str = "encoder") ->
     """
     if part not in ("encoder", "decoder"):
         raise ValueError(f"unknown part {part!r}; choose 'encoder' or 'decoder'")
+    if not isinstance(model, CapsuleModel):
+        raise TorchcapsError(
+            f"ONNX export knows capsule networks only, not {type(model).__name__}; write its weights with "
+            "save_pretrained (--format safetensors)"
+        )
+    if part == "decoder" and model.decoder is None:
+        raise TorchcapsError("this network was made without a decoder (decoder='none'); export its encoder")
     if importlib.util.find_spec("onnxscript") is None:
         raise TorchcapsError('ONNX export needs the package onnxscript; run: pip install "torchcaps[onnx]"')
     parameter = next(model.parameters())
