@@ -198,6 +198,30 @@ def test_a_model_of_any_number_of_classes_names_all_above_a_half(place, capsys):
         assert len(record["classes"]) != 1
 
 
+def run_of_any_number(loud: tuple[int, ...]) -> None:
+    """A model of pictures that show any number of three classes; it names those of ``loud`` in every picture."""
+    torch.manual_seed(0)
+    model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2, num_classes=3)
+    with torch.no_grad():
+        model.classes.bias.zero_()[list(loud)] = 3.0
+    model.save_pretrained("runs/any/final")
+    facts = {"data": {"classes": ["ant", "bee", "cat"], "any_number_of_classes": True}}
+    Path("runs/any/environment.json").write_text(json.dumps(facts))
+    Path("runs/any/recipe.toml").write_text('[data]\nsource = "npz:any.npz"\n')
+    pictures, labels = np.zeros((20, 28, 28), np.uint8), np.arange(60).reshape(20, 3) % 2
+    np.savez("any.npz", images=pictures, labels=labels.astype(np.uint8), classes=np.array(["ant", "bee", "cat"]))
+
+
+def test_a_model_that_names_nothing_has_no_calibration_error(place, capsys):
+    run_of_any_number(loud=())
+    assert main(["evaluate", "runs/any"]) == 0
+    assert re.search(r"calibration error\s+– \(no class was named\)", capsys.readouterr().out)
+    assert main(["report", "runs/any", "runs/any", "--out", "report.html"]) == 0
+    page = Path("report.html").read_text()
+    assert "No class was named" in page
+    assert "Calibration error" not in page
+
+
 def test_tweak_and_reconstruct_write_pictures_of_the_right_shape(place):
     assert main(["tweak", "runs/demo", "--class", "5", "--out", "deep/grid.png"]) == 0
     with Image.open("deep/grid.png") as grid:

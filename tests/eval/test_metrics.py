@@ -6,7 +6,15 @@ import pytest
 import torch
 from sklearn import metrics as reference
 
-from torchcaps.eval import calibration, confusion_matrix, exact_match_error, label_error, reconstruction_errors
+from torchcaps.eval import (
+    EvaluationResult,
+    calibration,
+    confusion_matrix,
+    exact_match_error,
+    label_error,
+    reconstruction_errors,
+)
+from torchcaps.eval.metrics import Calibration
 from torchcaps.train.objective import count_wrong
 
 N, J = 300, 7
@@ -91,6 +99,12 @@ def test_a_confidence_that_is_the_chance_has_no_error():
     scores[:, 0] = 0.75
     labels = (torch.arange(100) % 4 == 0).long()
     assert calibration(scores, labels).expected_error == pytest.approx(0)
+
+
+def test_where_no_class_is_named_there_is_no_calibration_error():
+    silent = EvaluationResult(torch.full((4, 3), 0.2), torch.ones(4, 3, dtype=torch.bool))
+    assert silent.calibration == Calibration((), None)
+    assert silent.as_dict()["expected_calibration_error"] is None
 
 
 def test_reconstruction_error_is_a_sum_over_the_picture():

@@ -99,7 +99,9 @@ def _print(result: EvaluationResult, classes: tuple[str, ...]) -> None:
     drawn = result.mean_reconstruction_error
     if drawn is not None:
         facts.add_row("reconstruction error", f"{drawn:.2f} (sum of squared pixel differences, mean over examples)")
-    facts.add_row("calibration error", f"{result.calibration.expected_error:.4f} (expected, 15 bins)")
+    expected = result.calibration.expected_error
+    calibration = "– (no class was named)" if expected is None else f"{expected:.4f} (expected, 15 bins)"
+    facts.add_row("calibration error", calibration)
     output = console()
     output.print(facts, highlight=False)
     output.print()

@@ -97,10 +97,10 @@ class CalibrationBin:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Bins that are not empty, and the expected calibration error over them."""
+    """Bins that are not empty, and the expected calibration error over them; none where no class was named."""
 
     bins: tuple[CalibrationBin, ...]
-    expected_error: float
+    expected_error: float | None
 
 
 def calibration(scores: Tensor, labels: Tensor, num_bins: int = 15) -> Calibration:
@@ -109,7 +109,8 @@ def calibration(scores: Tensor, labels: Tensor, num_bins: int = 15) -> Calibrati
     .. math:: \mathrm{ECE} = \sum_b \frac{n_b}{n} \left| \mathrm{accuracy}_b - \mathrm{confidence}_b \right|
 
     over bins of equal width (Guo et al. 2017). The confidence of a prediction is the score of the class it names: the
-    length of the longest capsule. With several classes in a picture each named class is one prediction.
+    length of the longest capsule. With several classes in a picture each named class is one prediction; where none is
+    named in any picture, there is no error to speak of.
     The margin loss asks for 0.9 and no more, so a capsule network that is always right still has an error near 0.1.
 
     Example:
@@ -131,7 +132,7 @@ def calibration(scores: Tensor, labels: Tensor, num_bins: int = 15) -> Calibrati
             bins.append(CalibrationBin(float(edges[index]), float(edges[index + 1]), count, mean_confidence, accuracy))
     total = sum(part.count for part in bins)
     expected = sum(part.count / total * abs(part.accuracy - part.confidence) for part in bins)
-    return Calibration(tuple(bins), expected)
+    return Calibration(tuple(bins), expected if bins else None)
 
 
 def reconstruction_errors(reconstruction: Tensor, images: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ def seed_groups(runs: Sequence[MeasuredRun]) -> dict[str, SeedSummary]:
 
 def _row(label: str, measured: MeasuredRun) -> tuple[str, ...]:
     result = measured.result
-    drawn = result.mean_reconstruction_error
+    drawn, calibration = result.mean_reconstruction_error, result.calibration.expected_error
     return (
         label,
         measured.model.architecture,
@@ -97,5 +97,5 @@ def _row(label: str, measured: MeasuredRun) -> tuple[str, ...]:
         f"{result.error.percent:.2f} %",
         result.error.interval_text,
         "–" if drawn is None else f"{drawn:.2f}",
-        f"{result.calibration.expected_error:.3f}",
+        "–" if calibration is None else f"{calibration:.3f}",
     )

@@ -182,7 +182,10 @@ def _dimensions(measured: MeasuredRun, model: CapsuleModel) -> Section:
 def _confidence(measured: MeasuredRun) -> Section:
     calibration = measured.result.calibration
     drawing = figures.calibration_figure(calibration)
-    expected = f"Expected calibration error {calibration.expected_error:.3f} over 15 bins of equal width."
+    if calibration.expected_error is None:
+        expected = "No class was named in any picture, so there is no confidence to compare."
+    else:
+        expected = f"Expected calibration error {calibration.expected_error:.3f} over 15 bins of equal width."
     description = f"Reliability diagram. {expected}"
     drawings = {"calibration": drawing}
     body = _drawn(measured, "calibration", drawing, description, expected)

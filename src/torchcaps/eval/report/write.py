@@ -109,7 +109,9 @@ def _headline(measured: MeasuredRun) -> str:
     drawn = result.mean_reconstruction_error
     if drawn is not None:
         cards.append(("Reconstruction error", f"{drawn:.2f}", "sum of squared pixel differences"))
-    cards.append(("Calibration error", f"{result.calibration.expected_error:.3f}", "length against share right"))
+    calibration = result.calibration.expected_error
+    if calibration is not None:
+        cards.append(("Calibration error", f"{calibration:.3f}", "length against share right"))
     items = "".join(
         f"<div{' class=main' if place == 0 else ''}><dt>{markup.escape(term)}</dt>"
         f"<dd>{markup.escape(value)}<small>{markup.escape(note)}</small></dd></div>"
