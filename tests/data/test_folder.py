@@ -242,6 +242,24 @@ def test_groups_never_stand_on_both_sides(tmp_path):
         load(f"folder:{tmp_path}")
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a/000.png,other", r"line 6: a/000\.png is listed in line 2 already"),
+        ("./a/000.png,other", r"line 6: a/000\.png is listed in line 2 already"),
+        ("a/gone.png,one", r"line 6: there is no file 'a/gone\.png'"),
+        ("a,one", "line 6: there is no file 'a'"),
+        (f"{'a' * 5000},one", "line 6: there is no file"),
+    ],
+)
+def test_groups_name_each_picture_once_and_nothing_else(tmp_path, line, message):
+    write_picture_folder(tmp_path, {"a": 2, "b": 2})
+    rows = [f"{name}/{number:03}.png,{name}{number}" for name in "ab" for number in range(2)]
+    (tmp_path / "groups.csv").write_text("path,group\n" + "\n".join([*rows, line]))
+    with pytest.raises(DataError, match=message):
+        load(f"folder:{tmp_path}")
+
+
 def test_groups_must_respect_the_folders(tmp_path):
     for part in ("train", "test"):
         write_picture_folder(tmp_path / part, {"a": 2, "b": 2})

@@ -59,6 +59,16 @@ def test_groups_stay_together(tmp_path):
     assert len(source.test) == 4
 
 
+@pytest.mark.parametrize("part", ["val", "test"])
+def test_a_group_on_both_sides_is_refused(tmp_path, part):
+    columns = {f"{name}_images": pixels(4, 4, 4) for name in ("train", part)}
+    columns |= {f"{name}_labels": np.arange(4) % 2 for name in ("train", part)}
+    apart = {"train_groups": np.array([1, 1, 2, 2]), f"{part}_groups": np.array([3, 3, 4, 4])}
+    assert len(load(save(tmp_path, **columns, **apart)).train) == 4
+    with pytest.raises(DataError, match=f"the group 2 stands in train_groups and in {part}_groups"):
+        load(save(tmp_path, **columns, **apart | {f"{part}_groups": np.array([2, 3, 4, 4])}))
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

@@ -6,7 +6,7 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import torch
 
@@ -204,7 +204,18 @@ def _read_groups(folder: Path, names: list[str]) -> torch.Tensor | None:
         raise DataError(f"{path} cannot be read as CSV ({error})") from error
     if not rows or not {"path", "group"} <= rows[0].keys():
         raise DataError(f"{path} should start with the header path,group and have a line for each picture")
-    group_of = {row["path"]: (row["group"] or "").strip() for row in rows}
+    group_of: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for number, row in enumerate(rows, start=2):
+        name = PurePosixPath(row["path"] or "").as_posix()  # ./cat/1.png is cat/1.png
+        if (first := lines.setdefault(name, number)) != number:
+            raise DataError(f"{path}, line {number}: {name} is listed in line {first} already; list it once")
+        if not os.path.isfile(folder / name):
+            raise DataError(
+                f"{path}, line {number}: there is no file {name!r} in {folder}; write the path from there on, or "
+                "remove the line"
+            )
+        group_of[name] = (row["group"] or "").strip()
     if missing := [name for name in names if not group_of.get(name)]:
         raise DataError(f"{path} names no group for {len(missing)} of {len(names)} pictures, the first is {missing[0]}")
     numbers = {group: number for number, group in enumerate(Counter(group_of[name] for name in names))}

@@ -41,12 +41,14 @@ def npz_splits(
 ) -> tuple[TrainSplit, ValidationSplit | None, TestSplit | None]:
     """Keys ``train_images``, ``train_labels`` and the same with ``val_`` and ``test_``, as MedMNIST has them.
 
+    No group of ``train_groups``, ``val_groups`` and ``test_groups``, where they are given, may stand in two of them.
     ``images`` and ``labels`` alone (with ``groups`` if there are any) are divided: a fifth, stratified, to test.
     """
     if "train_images" in columns:
         train = _split(columns, "train_", TrainSplit, where)
         validation = _split(columns, "val_", ValidationSplit, where) if "val_images" in columns else None
         test = _split(columns, "test_", TestSplit, where) if "test_images" in columns else None
+        _check_groups_apart(columns, where)
         return train, validation, test
     if "images" in columns:
         held_in, held_out = split_off_test(_split(columns, "", Split, where), 0.2)
@@ -104,6 +106,14 @@ def _split(columns: Columns, prefix: str, kind: type[AnySplit], where: str) -> A
     if not len(split):
         raise DataError(f"{where}: {prefix}images holds no picture")
     return split
+
+
+def _check_groups_apart(columns: Columns, where: str) -> None:
+    seen: dict[Any, str] = {}
+    for key in ("train_groups", "val_groups", "test_groups"):
+        for group in np.unique(columns.get(key, [])).tolist():
+            if seen.setdefault(group, key) != key:
+                raise DataError(f"{where}: the group {group!r} stands in {seen[group]} and in {key}; keep it in one")
 
 
 def _images(pixels: NDArray[Any], where: str) -> torch.Tensor:
