@@ -227,6 +227,21 @@ def test_links_are_followed_but_not_in_circles(tmp_path):
         load(f"folder:{tmp_path / 'set'}")
 
 
+def test_a_class_is_tested_from_five_pictures_on(tmp_path):
+    """As the error says that names classes of one picture: two are enough to load, five to be tested, too."""
+    for place, counts in enumerate(
+        ({"a": 2, "b": 2}, {"a": 5, "b": 2}, {"a": 5, "b": 5, "c": 7, "d": 5}, {"a": 5, "b": 41})
+    ):
+        write_picture_folder(tmp_path / str(place), counts)
+        source = load(f"folder:{tmp_path / str(place)}")
+        trained, tested = (split.class_counts(len(counts)) for split in (source.train, source.test))
+        assert min(trained) >= 1
+        assert all(held_out for held_out, count in zip(tested, counts.values(), strict=True) if count >= 5)
+    write_picture_folder(tmp_path / "few", {"a": 20, "b": 1})
+    with pytest.raises(DataError, match="may take one of them, so add pictures"):
+        load(f"folder:{tmp_path / 'few'}")
+
+
 def test_groups_never_stand_on_both_sides(tmp_path):
     write_picture_folder(tmp_path, {"a": 10, "b": 10})
     rows = [f"{name}/{number:03}.png,patient {number // 2}" for name in "ab" for number in range(10)]
