@@ -1,3 +1,5 @@
+import errno
+import os
 import re
 import runpy
 import sys
@@ -41,6 +43,17 @@ def test_a_place_that_cannot_be_written_is_said_before_the_work(tmp_path, capsys
     captured = capsys.readouterr()
     assert "choose another place with --out" in captured.err
     assert captured.out == ""
+
+
+@pytest.mark.parametrize("place", ["run_folder.RunFolder.write_recipe", "checkpoint.save_file"])
+def test_a_disk_that_fills_up_is_said_with_the_option_of_demo(place, tmp_path, monkeypatch, capsys):
+    def refuse(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(f"torchcaps.train.{place}", refuse)
+    assert main(["demo", "--steps", "1", "--out", str(tmp_path / "demo")]) == 1
+    error = " ".join(capsys.readouterr().err.split())
+    assert error.endswith("run-1 cannot be written: the disk is full; choose another place with --out")
 
 
 def test_every_example_of_bench_runs(monkeypatch, capsys):

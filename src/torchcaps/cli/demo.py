@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from torchcaps.eval.report.measured import MeasuredRun
     from torchcaps.models import CapsNetOutput
+    from torchcaps.train import RunResult
 
 __all__ = ["register"]
 
@@ -42,7 +43,6 @@ def demo(
     from rich.console import Console
 
     import torchcaps
-    from torchcaps import train
     from torchcaps.eval.figures.style import matplotlib
     from torchcaps.eval.output import check_writable, write_file
     from torchcaps.eval.report import make_report
@@ -57,7 +57,7 @@ def demo(
 
     console.rule("[bold]A small one, trained here and now on 1,000 digits")
     changes = [] if steps is None else [f"training.steps={steps}"]
-    result = train.fit("demo", changes, seed=seed, run_dir=folder)
+    result = _train(changes, seed, folder)
     measured = measure_run(result.folder, slug="run1")
     error = measured.result.error
     console.print(
@@ -87,6 +87,20 @@ def _free_folder(out: Path) -> Path:
     while (out / f"run-{number}").exists():
         number += 1
     return out / f"run-{number}"
+
+
+def _train(changes: list[str], seed: int, folder: Path) -> RunResult:
+    """Train there; a disk that refuses is explained with the option of this command, not with those of ``train``."""
+    from torchcaps.eval.output import disk_errors_explained
+    from torchcaps.train import fit
+    from torchcaps.train.checkpoint import CheckpointError
+    from torchcaps.train.run_folder import RunFolderError
+
+    with disk_errors_explained(folder):
+        try:
+            return fit("demo", changes, seed=seed, run_dir=folder)
+        except (CheckpointError, RunFolderError) as error:
+            raise error.__cause__ or error from None
 
 
 def _look_closely(measured: MeasuredRun, picture_path: Path, console: Console) -> Path:
