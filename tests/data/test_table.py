@@ -75,6 +75,8 @@ def test_a_missing_picture_is_listed_or_an_error(table):
     ("header", "lines", "message"),
     [
         ("file,label", ["{},a"], "a column named path"),
+        ("path;label", ["{};a"], "expected commas between the columns, found ';'"),
+        ("path\tlabel", ["{}\ta"], r"expected commas between the columns, found '\\t'"),
         ("path,label", [], "lists no pictures"),
         ("path,label", ["{},a"] * 4, "at least two, found a"),
         ("path,label", ["{},a", "{}"], "line 3: expected 2 values"),

@@ -56,6 +56,8 @@ def _read_rows(path: Path) -> Rows:
             header = reader.fieldnames or ()
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} cannot be read as CSV ({error})") from error
+    if len(header) == 1 and (other := next((mark for mark in ";\t" if mark in header[0]), None)):
+        raise DataError(f"{path}: expected commas between the columns, found {other!r}; save the table with commas")
     if "path" not in header:
         raise DataError(
             f"{path}: expected a column named path in the first line, found {', '.join(header) or 'nothing'}"
