@@ -119,7 +119,9 @@ def test_pictures_that_cannot_be_used(small_run, tmp_path):
     with pytest.raises(TorchcapsError, match="holds no pictures"):
         read_pictures([tmp_path], run, model)
     (tmp_path / "broken.png").write_bytes(b"not a picture")
-    with pytest.raises(TorchcapsError, match=r"none of 1 pictures could be read\n.*broken\.png"):
+    with pytest.raises(
+        TorchcapsError, match=r"none of 1 pictures could be read\n.*broken\.png: not a picture of a kind"
+    ):
         read_pictures([tmp_path / "broken.png"], run, model)
     with pytest.raises(TorchcapsError, match="auto, yes or no, not 'maybe'"):
         read_pictures([tmp_path], run, model, "maybe")

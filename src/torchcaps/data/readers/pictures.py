@@ -176,6 +176,8 @@ def _opened(path: Path) -> Iterator[Any]:
         raise
     except FileNotFoundError as error:
         raise _UnreadableError("there is no such file") from error
+    except image.UnidentifiedImageError as error:
+        raise _UnreadableError(f"not a picture of a kind that is read ({PICTURE_KINDS}), or damaged") from error
     except Exception as error:  # decoders raise all kinds of exceptions on damaged bytes
         reason = str(error).replace(str(path), "the file") or type(error).__name__
         raise _UnreadableError(f"cannot be decoded ({reason})") from error
