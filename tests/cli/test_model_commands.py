@@ -222,6 +222,17 @@ def test_a_model_that_names_nothing_has_no_calibration_error(place, capsys):
     assert "Calibration error" not in page
 
 
+def test_data_that_has_moved_can_be_named(place, capsys):
+    run_of_any_number(loud=())
+    Path("any.npz").rename("moved.npz")
+    assert main(["evaluate", "runs/any"]) == 1
+    error = " ".join(capsys.readouterr().err.split())
+    assert "recipe names npz:any.npz; if the data has moved, name it with --data" in error
+    assert main(["evaluate", "runs/any", "--data", "npz:moved.npz"]) == 0
+    assert main(["evaluate", "runs/any", "--data", "npz:any.npz"]) == 1
+    assert "--data" not in capsys.readouterr().err  # it was named
+
+
 def test_tweak_and_reconstruct_write_pictures_of_the_right_shape(place):
     assert main(["tweak", "runs/demo", "--class", "5", "--out", "deep/grid.png"]) == 0
     with Image.open("deep/grid.png") as grid:

@@ -15,7 +15,7 @@ from torchcaps.data.augment import Augmentations
 from torchcaps.data.multimnist import MultiMNIST
 from torchcaps.data.source import Source, Split
 from torchcaps.data.window import to_unit_float
-from torchcaps.errors import TorchcapsError
+from torchcaps.errors import DataError, TorchcapsError
 from torchcaps.eval import metrics
 from torchcaps.eval.class_pairing import pair_classes
 from torchcaps.eval.evaluate import BATCH_SIZE, EvaluationResult, Watch, evaluate, evaluate_pairs, spread_pairs
@@ -139,7 +139,14 @@ def choose_examples(
         facts = replace(facts, size=(height, width), channels=_channels(model), validation=None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", data.SampleDataWarning)
-        source = _load(choice.source, facts, data_dir)
+        try:
+            source = _load(choice.source, facts, data_dir)
+        except DataError as error:
+            if name is not None or ":" not in choice.source:
+                raise
+            raise DataError(
+                f"{error}. The run's recipe names {choice.source}; if the data has moved, name it with --data"
+            ) from error
     split = _split(source, split_name, facts)
     classes, split = pair_classes(run, model.num_classes, source.name, source.classes, split)
     if len(classes) > source.num_classes:
