@@ -243,6 +243,17 @@ def test_tweak_and_reconstruct_write_pictures_of_the_right_shape(place):
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [["tweak", "runs/demo", "--class", "5"], ["reconstruct", "runs/demo"], ["data", "preview", "mnist-sample"]],
+)
+def test_a_png_file_is_not_written_under_the_name_of_another_kind(arguments, place, capsys):
+    assert main([*arguments, "--out", "x.gif"]) == 2
+    assert "end in .png, not in .gif" in " ".join(capsys.readouterr().err.split())
+    assert not Path("x.gif").exists()
+    assert main([*arguments, "--out", "x.PNG"]) == 0
+
+
+@pytest.mark.parametrize(
     ("arguments", "columns", "classes"),
     [
         (["runs/demo", "--count", "25"], 25, 1),

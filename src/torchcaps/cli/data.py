@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torchcaps.cli.shared import console
+from torchcaps.cli.shared import PngFile, console
 
 if TYPE_CHECKING:
     from torchcaps.data.source import Source
@@ -121,7 +121,7 @@ def verify_command(name: KnownName, data_dir: DataDir = None) -> None:
 @data_app.command("preview", epilog="Example: torchcaps data preview mnist --out sheet.png --columns 12")
 def preview_command(
     name: Name,
-    out: Annotated[Path, typer.Option("--out", help="PNG file to write.")] = Path("sheet.png"),
+    out: PngFile = Path("sheet.png"),
     columns: Annotated[int, typer.Option("--columns", min=1, max=100, help="Pictures a class.")] = 10,
     data_dir: DataDir = None,
     size: Size = None,

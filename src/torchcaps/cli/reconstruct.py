@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from torchcaps.cli.shared import DataDir, DataName, ModelPath, say, warn
+from torchcaps.cli.shared import DataDir, DataName, ModelPath, PngFile, say, warn
 
 __all__ = ["register"]
 
@@ -21,7 +21,7 @@ def reconstruct(
     pictures: Annotated[
         list[Path] | None, typer.Argument(metavar="[PICTURES]...", help="Pictures or folders; else examples of --data.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", help="PNG file to write.")] = Path("reconstructions.png"),
+    out: PngFile = Path("reconstructions.png"),
     count: Annotated[int, typer.Option("--count", min=1, max=100, help="How many pictures at most.")] = 12,
     data: DataName = None,
     data_dir: DataDir = None,

@@ -17,6 +17,7 @@ __all__ = [
     "DataName",
     "ModelPath",
     "Pairs",
+    "PngFile",
     "SplitName",
     "console",
     "progress_lines",
@@ -45,6 +46,15 @@ DataName = Annotated[
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder to look for the data in first.")]
 SplitName = Annotated[str, typer.Option("--split", help="test, validation or train.")]
 Pairs = Annotated[int, typer.Option("--pairs", min=1, help="How many pairs of MultiMNIST, evenly spaced.")]
+
+
+def _png_name(path: Path) -> Path:
+    if path.suffix.lower() not in ("", ".png"):
+        raise typer.BadParameter(f"a PNG file is written, so its name should end in .png, not in {path.suffix}")
+    return path
+
+
+PngFile = Annotated[Path, typer.Option("--out", callback=_png_name, help="PNG file to write.")]
 
 
 def console() -> Console:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from torchcaps.cli.shared import DataDir, DataName, ModelPath, read_class, say, warn
+from torchcaps.cli.shared import DataDir, DataName, ModelPath, PngFile, read_class, say, warn
 
 __all__ = ["register"]
 
@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 def tweak(
     model: ModelPath,
     class_name: Annotated[str, typer.Option("--class", metavar="NAME", help="The class, by name or number.")],
-    out: Annotated[Path, typer.Option("--out", help="PNG file to write.")] = Path("grid.png"),
+    out: PngFile = Path("grid.png"),
     picture: Annotated[
         Path | None, typer.Option("--picture", help="A picture of that class; else an example of --data.")
     ] = None,
