@@ -75,8 +75,7 @@ def answer(model: CapsuleModel, examples: Examples, count: int = 2000) -> Answer
 
 def figure_reconstructions(model: CapsuleModel, examples: Examples, answers: Answers) -> Any:
     """Fig. 3: l the label, p what the model named, r the capsule that was drawn; mistakes are drawn both ways."""
-    if answers.labels.ndim != 1:
-        raise TorchcapsError("figure 3 shows single digits; this model learned from pairs, for which there is figure 5")
+    _check_single(answers, 3)
     right, wrong = answers.right(RIGHT_SHOWN), answers.wrong(WRONG_SHOWN)
     twice = wrong.repeat_interleave(2)
     places = torch.cat((right, twice))
@@ -97,8 +96,7 @@ def figure_reconstructions(model: CapsuleModel, examples: Examples, answers: Ans
 
 def figure_dimensions(model: CapsuleModel, examples: Examples, answers: Answers) -> Any:
     """Fig. 4: for each class the dimension of its capsule that changes the drawing most, from −0.25 to 0.25."""
-    if answers.labels.ndim != 1:
-        raise TorchcapsError("figure 4 shows single digits; this model learned from pairs, for which there is figure 5")
+    _check_single(answers, 4)
     rows, labels = [], []
     for j, name in enumerate(examples.classes):
         places = (answers.is_right & (answers.labels == j)).nonzero()[:, 0]
@@ -115,11 +113,23 @@ def figure_dimensions(model: CapsuleModel, examples: Examples, answers: Answers)
     return picture_grid(rows, labels, steps, column_title="added to the dimension")
 
 
+def _check_single(answers: Answers, number: int) -> None:
+    if answers.labels.dtype == torch.bool:
+        raise TorchcapsError(
+            f"figure {number} shows pictures of one class each; these show any number of classes, for which there are "
+            "`torchcaps reconstruct` and `torchcaps tweak`"
+        )
+    if answers.labels.ndim != 1:
+        raise TorchcapsError(
+            f"figure {number} shows single digits; this model learned from pairs, for which there is figure 5"
+        )
+
+
 def figure_pairs(model: CapsuleModel, examples: Examples, answers: Answers) -> Any:
     """Fig. 5: right pairs; mistakes drawn from their labels and from what was named; and, with a star, a digit asked
     for that is not there.
     """
-    if answers.labels.ndim != 2:
+    if answers.labels.ndim != 2 or answers.labels.dtype == torch.bool:
         raise TorchcapsError("figure 5 shows pairs of digits; train on them first, with the recipe multimnist-official")
     right, wrong = answers.right(RIGHT_SHOWN), answers.wrong(WRONG_SHOWN)
     asked = right[:ASKED_SHOWN]
