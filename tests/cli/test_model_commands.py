@@ -13,6 +13,7 @@ import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,6 +199,18 @@ def test_a_model_of_any_number_of_classes_names_all_above_a_half(place, capsys):
         assert len(record["classes"]) != 1
 
 
+def noted_reconstructions(monkeypatch) -> dict[str, Any]:
+    """What is given to be drawn from now on."""
+    shown = {}
+
+    def note(images, drawn, names, title):
+        shown.update(images=images, drawn=drawn, names=names)
+        return reconstruction_figure(images, drawn, names, title)
+
+    monkeypatch.setattr(figures, "reconstruction_figure", note)
+    return shown
+
+
 def run_of_any_number(loud: tuple[int, ...]) -> None:
     """A model of pictures that show any number of three classes; it names those of ``loud`` in every picture."""
     torch.manual_seed(0)
@@ -220,6 +233,37 @@ def test_a_model_that_names_nothing_has_no_calibration_error(place, capsys):
     page = Path("report.html").read_text()
     assert "No class was named" in page
     assert "Calibration error" not in page
+
+
+@pytest.mark.parametrize(("loud", "names"), [((0, 2), "ant, cat"), ((), "none")])
+@pytest.mark.parametrize("arguments", [[], ["pictures"]])
+def test_reconstruct_draws_all_that_are_named_of_any_number(loud, names, arguments, place, monkeypatch):
+    run_of_any_number(loud)
+    shown = noted_reconstructions(monkeypatch)
+    assert main(["reconstruct", "runs/any", *arguments]) == 0
+    assert set(shown["names"]) == {names}
+    model = load_model("runs/any")
+    with torch.no_grad():
+        out = model(shown["images"])
+        together = model.reconstruct(out.capsules, out.lengths > 0.5)
+    torch.testing.assert_close(shown["drawn"], together)
+
+
+def test_the_report_draws_all_that_are_named_of_any_number(place):
+    run_of_any_number(loud=(0, 2))
+    assert main(["report", "runs/any", "--out", "report.html"]) == 0
+    page = Path("report.html").read_text()
+    assert "for the classes ant and cat" in page
+    assert "all capsules longer than 0.5" in page
+
+
+@pytest.mark.parametrize(("figure", "words"), [("3", "any number"), ("4", "any number"), ("5", "pairs of digits")])
+def test_figures_of_any_number_of_classes_are_refused_by_their_name(figure, words, place, capsys):
+    run_of_any_number(loud=(0,))
+    assert main(["figures", figure, "--model", "runs/any"]) == 1
+    error = " ".join(capsys.readouterr().err.split())
+    assert words in error
+    assert "learned from pairs" not in error
 
 
 def test_data_that_has_moved_can_be_named(place, capsys):
@@ -263,13 +307,7 @@ def test_a_png_file_is_not_written_under_the_name_of_another_kind(arguments, pla
     ],
 )
 def test_reconstruct_shows_as_many_as_asked_and_names_both_of_a_pair(arguments, columns, classes, place, monkeypatch):
-    shown = {}
-
-    def note(images, drawn, names, title):
-        shown.update(images=images, drawn=drawn, names=names)
-        return reconstruction_figure(images, drawn, names, title)
-
-    monkeypatch.setattr(figures, "reconstruction_figure", note)
+    shown = noted_reconstructions(monkeypatch)
     assert main(["reconstruct", *arguments]) == 0
     assert len(shown["images"]) == len(shown["names"]) == columns
     model = load_model(arguments[0])

@@ -29,7 +29,8 @@ def reconstruct(
 ) -> None:
     """Draw pictures again from their longest capsule: input, reconstruction and difference in three rows.
 
-    A model of pairs draws from its two longest capsules, one over the other. Examples of --data come from each class in
+    A model of pairs draws from its two longest capsules, one over the other; one of pictures that show any number of
+    classes from all that are longer than 0.5. Examples of --data come from each class in
     turn. In the difference, vermilion is drawn too bright and blue too dark.
 
     **Examples**
@@ -39,14 +40,14 @@ def reconstruct(
         torchcaps reconstruct runs/demo pictures/five.png pictures/seven.png --out drawn.png
     """
     from torchcaps.eval import choose_examples, figures, load_model, open_run
-    from torchcaps.eval.drawings import draw_named, drawing_model
+    from torchcaps.eval.drawings import draw_named, draw_present, drawing_model
     from torchcaps.eval.examples import check_classes
     from torchcaps.eval.output import write_file
     from torchcaps.eval.pictures import class_names, read_pictures, things_in_a_picture
 
     run = open_run(model)
     network = drawing_model(load_model(run))
-    things = things_in_a_picture(run)
+    things, any_number = things_in_a_picture(run), run.any_number_of_classes
     if pictures:
         read = read_pictures(pictures, run, network, invert)
         for line in read.skipped:
@@ -60,9 +61,15 @@ def reconstruct(
         classes = examples.classes
         images = examples.images(examples.classes_in_turn(count))
         things = things if examples.pairs is None else 2
-    named, drawn = draw_named(network, images, things)
-    names = [", ".join(classes[j] for j in row) for row in named.tolist()]
-    title = f"columns: the {'class' if things == 1 else 'classes'} that the model names"
+        any_number = examples.any_number_of_classes
+    if any_number:
+        present, drawn = draw_present(network, images)
+        named = [row.nonzero()[:, 0].tolist() for row in present]
+    else:
+        longest, drawn = draw_named(network, images, things)
+        named = longest.tolist()
+    names = [", ".join(classes[j] for j in row) or "none" for row in named]
+    title = f"columns: the {'class' if things == 1 and not any_number else 'classes'} that the model names"
     drawing = figures.reconstruction_figure(images, drawn, names, title=title)
     write_file(out, figures.to_png(drawing))
     say(f"wrote {out}")

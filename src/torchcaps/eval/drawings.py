@@ -7,6 +7,7 @@ from einops import rearrange
 from torch import Tensor
 
 from torchcaps.errors import TorchcapsError
+from torchcaps.eval.metrics import PRESENCE_THRESHOLD
 from torchcaps.models import CapsuleModel, Model
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "dimension_grid",
     "draw",
     "draw_named",
+    "draw_present",
     "drawing_model",
     "predict_classes",
     "tweak_dimensions",
@@ -46,7 +48,8 @@ def draw(model: CapsuleModel, images: Tensor, classes: Tensor | None = None) -> 
     """Pictures of what the capsules hold, ``[B, C, H, W]``.
 
     Shape:
-        images: ``[B, C, H, W]``. classes: whose capsule to draw, ``[B]`` or ``[B, K]``; left out, the longest.
+        images: ``[B, C, H, W]``. classes: whose capsule to draw, ``[B]``, ``[B, K]`` or bool ``[B, J]``; left out, the
+            longest.
     """
     out = model(images)
     return model.reconstruct(out.capsules, out.lengths.argmax(dim=1) if classes is None else classes)
@@ -62,6 +65,17 @@ def draw_named(model: CapsuleModel, images: Tensor, count: int) -> tuple[Tensor,
     named = out.lengths.topk(count, dim=1).indices
     drawn = torch.stack([model.reconstruct(out.capsules, one) for one in named.unbind(dim=1)])
     return named, drawn.sum(dim=0).clamp(max=1)
+
+
+@torch.no_grad()
+def draw_present(model: CapsuleModel, images: Tensor) -> tuple[Tensor, Tensor]:
+    """Every class that is named, its capsule longer than 0.5: bool ``[B, J]``, maybe none; and their drawing.
+
+    They are drawn together, as in training on pictures that show any number of classes: ``[B, C, H, W]``.
+    """
+    out = model(images)
+    named = out.scores > PRESENCE_THRESHOLD
+    return named, model.reconstruct(out.capsules, named)
 
 
 def tweak_dimensions(capsules: Tensor, class_number: int, steps: tuple[float, ...] = TWEAKS) -> Tensor:

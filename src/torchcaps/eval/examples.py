@@ -54,6 +54,11 @@ class Examples:
     def __len__(self) -> int:
         return len(self.split) if self.pair_indices is None else len(self.pair_indices)
 
+    @property
+    def any_number_of_classes(self) -> bool:
+        """Whether a picture may show several classes, or none."""
+        return self.pairs is None and self.split.labels.dtype == torch.bool
+
     def evaluate(self, model: Model, watch: Watch | None = None) -> EvaluationResult:
         """Measure a model on all of them, on a GPU where there is one; the model returns to where it was.
 

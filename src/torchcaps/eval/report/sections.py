@@ -117,15 +117,17 @@ def _mistakes(measured: MeasuredRun) -> Section:
 def _reconstructions(measured: MeasuredRun, model: CapsuleModel) -> Section:
     positions = measured.examples.one_of_each_class()
     images = measured.examples.images(positions)
-    named = measured.result.scores[positions].argmax(dim=1)
-    names = [measured.examples.classes[j] for j in named.tolist()]
+    named = measured.result.named[positions]
+    names = [measured.class_names(row) for row in named]
     drawing = figures.reconstruction_figure(images, draw(model, images, named), names)
     error = measured.result.mean_reconstruction_error
     caption = f"Mean sum of squared pixel differences over all {len(measured.result):,} examples: {error:.2f}."
     description = f"Inputs, reconstructions and differences for the classes {', '.join(names)}."
     body = _drawn(measured, "reconstructions", drawing, description, caption)
+    several = measured.examples.any_number_of_classes
+    capsules = "vectors of all capsules longer than 0.5" if several else "vector of its longest capsule alone"
     note = (
-        "The first test example of each class, drawn again from the vector of its longest capsule alone. In the "
+        f"The first test example of each class, drawn again from the {capsules}. In the "
         "difference, vermilion is drawn too bright and blue too dark."
     )
     return Section("reconstructions", "Reconstructions", note, body, {"reconstructions": drawing})
