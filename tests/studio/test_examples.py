@@ -47,6 +47,15 @@ def test_filters(client, small_run):
     assert of_class["searched"] == 500
 
 
+def test_a_network_of_any_number_of_classes_is_not_listed_as_one_of_single_things(small_run, tmp_path):
+    run = tmp_path / "any"
+    shutil.copytree(small_run, run)
+    facts = json.loads((run / "environment.json").read_text())
+    facts["data"]["any_number_of_classes"] = True
+    (run / "environment.json").write_text(json.dumps(facts))
+    assert [facts.multi for facts in Catalogue([run, small_run]).facts()] == [0, 1]
+
+
 def test_pairs_have_two_labels_and_a_set_of_their_own(client):
     source = client.get("/api/models").json()[3]["examples"]
     assert source in client.get("/api/examples").json()["sources"]

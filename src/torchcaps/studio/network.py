@@ -92,8 +92,8 @@ class Network:
 
     @cached_property
     def multi(self) -> int:
-        """How many things a picture shows."""
-        return things_in_a_picture(self.run)
+        """How many things a picture shows; 0 where it may be any number."""
+        return 0 if self.run.any_number_of_classes else things_in_a_picture(self.run)
 
     @cached_property
     def digits(self) -> bool:

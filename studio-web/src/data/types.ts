@@ -30,6 +30,7 @@ export interface Model {
   readonly checkpoints: readonly { readonly step: number; readonly id: string }[];
   readonly test_error: number | null;
   readonly digits: boolean;
+  /** How many things a picture shows; 0 where it may be any number. */
   readonly multi: number;
   /** Name of its set of test images. */
   readonly examples: string | null;
