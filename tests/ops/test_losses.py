@@ -22,6 +22,12 @@ def test_margin_loss_equals_eq_4_for_one_and_for_several_classes():
     assert ops.margin_loss(lengths, several).item() == pytest.approx(margin_loss_by_loops(lengths, several.long()))
 
 
+def test_two_dimensions_are_multi_hot_also_where_class_numbers_have_the_same_shape():
+    pair, lengths = torch.tensor([[1, 0]]), torch.tensor([[0.9, 0.1]])
+    assert ops.margin_loss(lengths, pair).item() == 0  # the first class is there, the second is not
+    assert ops.margin_loss(lengths, ops.multi_hot(pair, 2)).item() == pytest.approx(0.8**2)  # both are
+
+
 def test_margin_loss_is_a_sum_over_classes():
     """Not a mean: with everything at 0.9 and label 0, nine wrong classes cost 0.5 · 0.8² each."""
     assert ops.margin_loss(torch.full((2, 10), 0.9), torch.zeros(2, dtype=torch.int64)).item() == pytest.approx(2.88)

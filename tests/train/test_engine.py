@@ -75,6 +75,15 @@ def test_pairs_are_drawn_one_by_one_with_shared_weights_and_losses_added():
     torch.testing.assert_close(terms.total, margin + drawn)
 
 
+def test_a_pair_of_two_classes_is_both_of_them_and_no_multi_hot_row():
+    model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2, num_classes=2, decoder="none")
+    images, pair = torch.rand(3, 1, 28, 28), torch.tensor([[1, 0]]).expand(3, 2)
+    both = torch.ones(3, 2, dtype=torch.bool)
+    torch.testing.assert_close(
+        Objective(model)(images, pair, images).margin, Objective(model)(images, both, images).margin
+    )
+
+
 def test_training_draws_from_the_true_class_not_the_longest():
     model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2)
     images = torch.rand(4, 1, 28, 28)

@@ -27,6 +27,8 @@ def margin_loss(
 
     Shape:
         lengths: ``[B, J]``. targets: class numbers ``[B]``, or multi-hot ``[B, J]`` of any dtype.
+            Two dimensions always mean multi-hot; several class numbers an example, ``[B, K]``, go through
+            :func:`multi_hot` first, since for K = J nothing would tell the two apart.
 
     Example:
         >>> import torch
@@ -62,6 +64,8 @@ def spread_loss(
 
     Shape:
         activations: ``[B, J]``. targets: class numbers ``[B]``, or multi-hot ``[B, J]`` of any dtype.
+            Two dimensions always mean multi-hot; several class numbers an example, ``[B, K]``, go through
+            :func:`multi_hot` first, since for K = J nothing would tell the two apart.
 
     Example:
         >>> import torch
