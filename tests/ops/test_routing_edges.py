@@ -35,6 +35,16 @@ def test_batch_of_none_and_of_one(B):
     assert ops.dynamic_routing(ops.votes(u, weight)).shape == (B, 5, 16)
 
 
+@pytest.mark.parametrize("shape", [(7, 5, 16, 8), (5, 16, 8)])
+def test_the_gradient_does_not_depend_on_how_the_weight_lies_in_memory(shape):
+    u = torch.randn(3, 7, 8)
+    weight = torch.randn(shape, requires_grad=True)
+    turned = weight.detach().mT.contiguous().mT.requires_grad_()
+    for leaf in (weight, turned):
+        ops.capsule_linear(u, leaf).square().sum().backward()
+    torch.testing.assert_close(turned.grad, weight.grad)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("shared", [False, True])
 def test_half_precision_is_no_worse_than_twice_the_textbook(dtype, shared):

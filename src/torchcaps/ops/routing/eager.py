@@ -55,7 +55,8 @@ class _CapsuleLinear(torch.autograd.Function):
         at_a_time = _examples_at_a_time(u, weight)
         wide = torch.float32 if u.dtype in (torch.float16, torch.bfloat16) else u.dtype
         grad_u = torch.empty_like(u)
-        grad_weight = torch.zeros_like(weight, dtype=wide)
+        # Contiguous whatever the weight is: the products below write to views of it.
+        grad_weight = torch.zeros(weight.shape, dtype=wide, device=weight.device)
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
         for start in range(0, len(u), at_a_time):
             part = u[start : start + at_a_time]
