@@ -27,6 +27,13 @@ def test_result_is_channels_last():
     assert maps.is_contiguous(memory_format=torch.channels_last)
 
 
+def test_autocast_leaves_float64_alone():
+    layer, images = PictureConv2d(1, 8, 3).double(), torch.randn(2, 1, 9, 9, dtype=torch.float64)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer.as_product(images).dtype == torch.float64
+        assert layer.float().as_product(images.float()).dtype == torch.bfloat16
+
+
 def test_settings_that_are_no_plain_product_are_left_to_the_library():
     for settings in (dict(dilation=2), dict(groups=2), dict(padding=1, padding_mode="reflect")):
         assert not PictureConv2d(2, 8, 3, **settings)._is_plain

@@ -80,6 +80,13 @@ def test_autocast_takes_its_own_dtype():
     torch.testing.assert_close(capsules, ops.capsule_linear(u.bfloat16(), weight.bfloat16()))
 
 
+def test_autocast_leaves_float64_alone_as_it_does_in_any_product():
+    u, weight = torch.randn(2, 7, 8, dtype=torch.float64), torch.randn(7, 5, 16, 8)
+    plain = ops.capsule_linear(u, weight), ops.votes(u, weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close((ops.capsule_linear(u, weight), ops.votes(u, weight)), plain, rtol=0, atol=0)
+
+
 def test_mixed_dtypes_take_the_wider():
     u, weight = torch.randn(2, 7, 8).bfloat16(), torch.randn(7, 5, 16, 8)
     assert ops.capsule_linear(u, weight, bias=torch.zeros(5, 16, dtype=torch.float64)).dtype == torch.float32

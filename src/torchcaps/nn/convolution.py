@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from torchcaps.ops.precision import autocast_dtype
+from torchcaps.ops.precision import product_dtype
 
 __all__ = ["PictureConv2d", "WholeMapConv2d"]
 
@@ -54,7 +54,7 @@ class PictureConv2d(nn.Conv2d):
 
     def _in_matrix_precision(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """What autocast does for a product, done before the patches multiply the bytes."""
-        dtype = autocast_dtype(images.device.type) or self.weight.dtype
+        dtype = product_dtype(self.weight, self.weight)  # pictures follow the weight
         return images.to(dtype), self.weight.to(dtype), None if self.bias is None else self.bias.to(dtype)
 
 

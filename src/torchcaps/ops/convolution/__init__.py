@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from torchcaps.ops.convolution.support import supports
-from torchcaps.ops.precision import autocast_dtype
+from torchcaps.ops.precision import product_dtype
 from torchcaps.ops.routing.backends import forced_backend
 
 __all__ = ["strided_convolution", "supports"]
@@ -29,7 +29,7 @@ def strided_convolution(x: Tensor, weight: Tensor, bias: Tensor | None = None, s
         >>> strided_convolution(torch.randn(2, 64, 20, 20), torch.randn(128, 64, 9, 9), stride=2).shape
         torch.Size([2, 128, 6, 6])
     """
-    dtype = _product_dtype(x, weight)
+    dtype = product_dtype(x, weight)
     if not (_wanted(x) and supports(x, weight, dtype)[0]):
         return F.conv2d(x, weight, bias, stride)
     from torchcaps.ops.convolution.op import convolve
@@ -42,12 +42,6 @@ def strided_convolution(x: Tensor, weight: Tensor, bias: Tensor | None = None, s
 def _wanted(x: Tensor) -> bool:
     forced = forced_backend()
     return forced == "triton" or (forced == "auto" and x.is_cuda)
-
-
-def _product_dtype(x: Tensor, weight: Tensor) -> torch.dtype:
-    """Autocast's, except for float64, which it leaves alone; outside autocast the wider of the two."""
-    own = torch.promote_types(x.dtype, weight.dtype)
-    return own if own == torch.float64 else autocast_dtype(x.device.type) or own
 
 
 def _channels_last(x: Tensor, dtype: torch.dtype) -> Tensor:

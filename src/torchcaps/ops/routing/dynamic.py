@@ -7,7 +7,7 @@ from typing import Literal, overload
 import torch
 from torch import Tensor
 
-from torchcaps.ops.precision import autocast_dtype, without_autocast
+from torchcaps.ops.precision import product_dtype, without_autocast
 from torchcaps.ops.routing import eager, naive, triton
 from torchcaps.ops.routing.backends import choose_backend
 from torchcaps.ops.routing.checks import check_bias, check_linear, check_mask, check_sizes
@@ -191,6 +191,5 @@ def _capsule_linear(
 
 
 def _common_dtype(u: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Autocast's dtype inside autocast, as for any matrix product; else the wider of the two."""
-    dtype = autocast_dtype(u.device.type) or torch.promote_types(u.dtype, weight.dtype)
+    dtype = product_dtype(u, weight)
     return u.to(dtype), weight.to(dtype)
