@@ -203,6 +203,13 @@ def test_epochs_become_steps(tmp_path):
     assert math.isfinite(result.record["loss"])
 
 
+def test_overrides_change_a_recipe_that_is_no_file_too(tmp_path):
+    result = fit(tiny_recipe("training.epochs=3"), ["training.steps=2"], run_dir=tmp_path, device="cpu", progress=False)
+    assert result.steps == 2
+    with pytest.raises(RecipeError, match="both given"):
+        fit(tiny_recipe(), ["training.steps=2", "training.epochs=2"], run_dir=tmp_path / "other", progress=False)
+
+
 def test_a_model_that_cannot_be_built_leaves_no_folder(tmp_path):
     with pytest.raises(RecipeError, match="did you mean 'iterations'"):
         train_tiny(tmp_path / "run", "model.iteratons=2")

@@ -18,7 +18,7 @@ from torchcaps.train.interrupt import StopRequest, stop_on_signals
 from torchcaps.train.log import JsonLines, make_progress
 from torchcaps.train.overrides import check_one_length
 from torchcaps.train.recipe import Recipe
-from torchcaps.train.recipe_files import load_recipe
+from torchcaps.train.recipe_files import changed_recipe, load_recipe
 from torchcaps.train.run_folder import RunFolder
 from torchcaps.train.tensorboard import open_tensorboard
 
@@ -93,10 +93,9 @@ def fit(
         (2, ['model.safetensors'])
     """
     stop = StopRequest(seconds)
-    if not isinstance(recipe, Recipe):
-        overrides = tuple(overrides)
-        check_one_length(overrides)
-        recipe = load_recipe(recipe, overrides)
+    overrides = tuple(overrides)
+    check_one_length(overrides)
+    recipe = changed_recipe(recipe, overrides) if isinstance(recipe, Recipe) else load_recipe(recipe, overrides)
     if seed is not None:
         recipe = dataclasses.replace(recipe, seed=seed)
     folder = RunFolder(default_run_dir(recipe) if run_dir is None else Path(run_dir))

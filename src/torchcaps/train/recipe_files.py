@@ -13,7 +13,7 @@ from torchcaps.train.overrides import parse_overrides
 from torchcaps.train.recipe import Recipe, RecipeError
 from torchcaps.train.tables import merge_tables, recipe_from_table, recipe_to_table, to_toml
 
-__all__ = ["list_recipes", "load_recipe", "recipe_header", "recipe_text", "save_recipe"]
+__all__ = ["changed_recipe", "list_recipes", "load_recipe", "recipe_header", "recipe_text", "save_recipe"]
 
 _FOLDER = resources.files("torchcaps").joinpath("recipes")
 
@@ -51,6 +51,11 @@ def load_recipe(name_or_path: str | Path, overrides: Iterable[str] = ()) -> Reci
     table = merge_tables(_resolved(str(name_or_path), Path(), ()), parse_overrides(overrides))
     table.setdefault("name", Path(name_or_path).stem)
     return recipe_from_table(table)
+
+
+def changed_recipe(recipe: Recipe, overrides: Iterable[str]) -> Recipe:
+    """The recipe with ``key=value`` overrides laid over it."""
+    return recipe_from_table(merge_tables(recipe_to_table(recipe), parse_overrides(overrides)))
 
 
 def save_recipe(recipe: Recipe) -> str:
