@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import typing
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +28,7 @@ def recipe_to_table(recipe: Recipe) -> Table:
     for part in dataclasses.fields(recipe):
         value = getattr(recipe, part.name)
         if isinstance(value, ModelSection):
-            table[part.name] = {"name": value.name, **value.settings}
+            table[part.name] = {"name": value.name, **_plain(value.settings)}
         elif dataclasses.is_dataclass(value) and not isinstance(value, type):
             section = {key.name: getattr(value, key.name) for key in dataclasses.fields(value)}
             table[part.name] = {key: _plain(entry) for key, entry in section.items()}
@@ -135,10 +136,11 @@ def toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-        return f'"{escaped}"'
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are TOML's, but one
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key} = {toml_value(entry)}" for key, entry in value.items()) + "}"
+    if not isinstance(value, int | float):
+        raise RecipeError(f"a recipe cannot hold {value!r}; it takes texts, numbers, true, false, lists and tables")
     return repr(value)
