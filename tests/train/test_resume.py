@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import signal
 
 import pytest
 
 from torchcaps import from_pretrained
+from torchcaps.eval import open_run
 from torchcaps.train import Recipe, fit, load_recipe
 from torchcaps.train.interrupt import OutOfTimeError, StopRequest, TrainingInterruptedError
 from torchcaps.train.run_folder import RunFolderError
@@ -95,6 +97,23 @@ def test_a_finished_run_resumes_to_itself_and_can_be_lengthened(tmp_path):
     assert longer.steps == 6
     assert load_recipe(tmp_path / "recipe.toml").training.steps == 6
     assert not same_weights(before, weights(tmp_path))
+
+
+def test_a_lengthened_run_that_is_stopped_does_not_pass_off_the_shorter_ones_weights(tmp_path):
+    train_tiny(tmp_path, "training.steps=4")
+    with pytest.raises(OutOfTimeError, match="stopped at step 5 of 8"):
+        train_tiny(tmp_path, "training.steps=8", resume=True, seconds=0)
+    assert open_run(tmp_path).model_folder == str(tmp_path / "checkpoints" / "step-00000005")
+
+
+def test_a_finished_run_without_checkpoints_is_not_trained_anew_over_its_weights(tmp_path):
+    train_tiny(tmp_path, "training.steps=2")
+    shutil.rmtree(tmp_path / "checkpoints")
+    before, log = weights(tmp_path), (tmp_path / "metrics.jsonl").read_text()
+    with pytest.raises(RunFolderError, match="is finished and its checkpoints are gone"):
+        train_tiny(tmp_path, "training.steps=3", resume=True)
+    assert same_weights(before, weights(tmp_path))
+    assert (tmp_path / "metrics.jsonl").read_text() == log
 
 
 def test_a_checkpoint_is_a_model_of_its_own(tmp_path):

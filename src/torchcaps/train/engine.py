@@ -99,6 +99,7 @@ class Engine:
         """Go on from the newest checkpoint; without one, from the start."""
         path = last_checkpoint(self.folder.checkpoints)
         if path is None:
+            self.folder.check_unfinished()
             return
         checkpoint = load_checkpoint(path, self.model)
         try:

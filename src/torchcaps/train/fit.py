@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -135,6 +136,8 @@ def _open_logs(engine: Engine, resume: bool, progress: bool) -> None:
     if resume:
         folder.remove_leftovers()
         folder.forget_after(engine.done)
+        if engine.done < engine.total_steps:
+            shutil.rmtree(folder.final, ignore_errors=True)  # of the shorter run, which this one no longer is
         folder.write_recipe(engine.recipe)  # its length may be another one now
     engine.sinks.append(JsonLines(folder.metrics))
     if resume:

@@ -91,6 +91,14 @@ class RunFolder:
                 "resumed with this one. Give the same recipe, overrides and seed, or a new --name"
             )
 
+    def check_unfinished(self) -> None:
+        """Raise when the run is finished: without a checkpoint it would be trained anew, over its weights and log."""
+        if self.final.exists():
+            raise RunFolderError(
+                f"the run in {self.path} is finished and its checkpoints are gone, so it cannot go on; start a new run "
+                "with a new --name"
+            )
+
     def check_data(self, classes: Sequence[str], pictures: int) -> None:
         """Raise when the classes, or how many pictures there are to train on, are not those the run began with."""
         saved = self._data_facts()
