@@ -188,6 +188,10 @@ def test_a_run_that_fails_is_noted_and_the_others_go_on(tmp_path, monkeypatch):
     assert rows["too much"][1:4] == ("failed", "–", "0, 1 failed")
     assert rows["as it is"][3] == "1"
 
+    said.clear()
+    assert run_study(study, options(tmp_path, measure_again=True), said.append)
+    assert [line.partition(":")[0] for line in said] == ["plain, seed 0"]  # what failed is not trained again
+
 
 def test_counting_agrees_with_evaluation():
     torch.manual_seed(1)

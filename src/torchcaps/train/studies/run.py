@@ -132,7 +132,10 @@ class _Runner:
 
     def is_finished(self, cell: Cell, recipe: Recipe) -> bool:
         path = self._path(cell, recipe)
-        return (path / RESULT).exists() and (path in self._measured or not self.options.measure_again)
+        if not (path / RESULT).exists():
+            return False
+        settled = path in self._measured or not self.options.measure_again
+        return settled or bool(StudyResult.read(path / RESULT).failure)  # there are no weights to measure again
 
     def check(self, cell: Cell, recipe: Recipe) -> None:
         """Refuse to mix runs of different settings, lengths included, in one table."""
