@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,8 +111,9 @@ def test_scale_shortens_the_decay_with_the_run():
     assert (recipe.training.steps, recipe.schedule.decay_steps) == (30_000, 200)
     best = scaled(load_recipe("mnist-best", ["training.epochs=200"]), 0.5)
     assert (best.training.epochs, best.training.steps, best.schedule.warmup_steps) == (100, 0, 250)
-    with pytest.raises(TorchcapsError, match="above 0"):
-        scaled(recipe, 0)
+    for factor in (0, math.nan, math.inf):
+        with pytest.raises(TorchcapsError, match="above 0"):
+            scaled(recipe, factor)
 
 
 def engines_alive():

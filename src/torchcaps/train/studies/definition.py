@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -144,8 +145,8 @@ def scaled(recipe: Recipe, factor: float) -> Recipe:
     >>> scaled(load_recipe("mnist-official"), 0.1).schedule.decay_steps
     200
     """
-    if not factor > 0:
-        raise TorchcapsError(f"the scale of a run's length must be above 0, got {factor}")
+    if not 0 < factor < math.inf:
+        raise TorchcapsError(f"the scale of a run's length must be a number above 0, got {factor}")
     if factor == 1:
         return recipe
     schedule, training = recipe.schedule, recipe.training
