@@ -123,7 +123,8 @@ class OptimizerSection:
 class ScheduleSection:
     """``[schedule]``: how the rate falls; see :func:`torchcaps.train.schedule.learning_rate`.
 
-    ``decay_rate`` and ``decay_steps`` belong to ``"exponential"``; ``floor`` is the lowest rate of all.
+    ``decay_rate`` and ``decay_steps`` belong to ``"exponential"``; ``floor`` is the lowest rate of all after
+    the warm-up.
     """
 
     name: str = "exponential"

@@ -16,8 +16,8 @@ def learning_rate(schedule: ScheduleSection, base: float, step: int, total_steps
 
     .. math:: \max(\text{floor},\ \text{base} \cdot 0.96^{\text{step} / 2000})
 
-    ``cosine`` and ``linear`` fall from the base to the floor, which they would reach one step after the last. Over the
-    first ``warmup_steps`` the rate grows linearly to what the schedule says.
+    ``cosine`` and ``linear`` fall from the base to 0, which they would reach one step after the last, but not below the
+    floor. Over the first ``warmup_steps`` the rate grows linearly to what the schedule says.
 
     >>> learning_rate(ScheduleSection("exponential"), 1e-3, step=2000, total_steps=10_000)
     0.00096
