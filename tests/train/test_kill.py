@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from torchcaps.train import fit, load_recipe
 from training_runs import TINY, losses, same_weights, train_tiny, weights
 
 QUICK = ("training.steps=60", "log.checkpoint_every=4", "log.every=5", "log.tensorboard=off")
@@ -131,15 +133,19 @@ except OutOfTimeError:
 
 
 def test_two_processes_count_once_what_they_had_counted_before_a_stop(tmp_path):
-    """The record after a stop covers steps of both pieces, and examples of both processes."""
-    changes = [*TINY, "training.steps=4", "log.every=4", "data.validation=0.1"]
-    train_tiny(tmp_path / "one", "training.steps=4", "log.every=4", "data.validation=0.1")
+    """The record after a stop covers steps of both pieces, and examples of both processes, whoever goes on."""
+    changes = [*TINY, "training.steps=4", "log.every=4", "data.validation=0.1", "optimizer.lr=0.05"]
+    train_tiny(tmp_path / "one", *changes)
     script = tmp_path / "pieces.py"
     script.write_text(PIECES)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    for _ in range(2):
+    for number in range(2):
+        if number == 1:
+            shutil.copytree(tmp_path / "two", tmp_path / "one after two")
         piece = [*torchrun, str(script), str(tmp_path / "two"), *changes]
         done = subprocess.run(piece, env=environment(), capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
-    assert len(losses(tmp_path / "two")) == 1
-    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-5)
+    fit(load_recipe("demo", changes), run_dir=tmp_path / "one after two", device="cpu", progress=False, resume=True)
+    for run in ("two", "one after two"):
+        assert len(losses(tmp_path / run)) == 1
+        assert losses(tmp_path / run) == pytest.approx(losses(tmp_path / "one"), abs=1e-5)

@@ -87,6 +87,9 @@ class Engine:
             objective.set_progress,
         )
         self.state = TrainingState(self.model, self.optimizer, self.average, self.step.meter)
+        # Each process counts every step, but only its own examples; a checkpoint holds a step once, for any number.
+        times = [1 if name in ("wrong", "examples") else world.size for name in METER]
+        self._times_counted = torch.tensor(times, device=device)
         self._mark, self._mark_step = 0.0, 0  # when the steps since the last record began
         self._reached_accuracy = False
 
@@ -107,6 +110,7 @@ class Engine:
         except DataError as error:  # the recipe is the same, so it is the number of pictures
             raise RunFolderError(self.folder.data_has_changed("an epoch has another length")) from error
         self.state.restore(checkpoint)
+        self.step.meter.mul_(self._times_counted)
         if not self.world.is_main:
             self.step.meter.zero_()  # what all had counted goes on in one process
         self.done = int(checkpoint.values["step"])
@@ -224,7 +228,7 @@ class Engine:
             "reached_accuracy": self._reached_accuracy,
         }
         with self._off_the_clock():
-            tensors, keep = {**self.state.tensors(), "meter": meter}, self.recipe.log.keep
+            tensors, keep = {**self.state.tensors(), "meter": meter / self._times_counted}, self.recipe.log.keep
             save_checkpoint(self.folder.checkpoints, self.done, self.model, tensors, values, keep)
 
     @contextmanager
