@@ -88,6 +88,13 @@ def test_unknown_benchmark(capsys):
     assert "choose from capsnet_cpu, data" in capsys.readouterr().err
 
 
+def test_a_benchmark_of_a_gpu_says_so_where_there_is_none(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(runpy, "run_module", lambda name, run_name: pytest.fail("it was started"))
+    assert main(["bench", "routing_gpu"]) == 1
+    assert "routing_gpu measures a GPU, and PyTorch sees none here" in capsys.readouterr().err
+
+
 def test_completion_is_offered(capsys):
     assert main(["--help"]) == 0
     assert "--install-completion" in capsys.readouterr().out

@@ -23,6 +23,7 @@ BENCHMARKS = {
     "train_gpu": "training by a recipe on a GPU, with the loader and the test error",
 }
 ON_ANY_MACHINE = ("capsnet_cpu", "data")
+ON_A_GPU_ALONE = ("routing_gpu", "step_gpu")
 
 
 def register(app: typer.Typer) -> None:
@@ -56,6 +57,12 @@ def bench(
             "the benchmarks are part of the source tree, not of the installed package; get the tree, "
             "install it there with: pip install -e . and call this again"
         )
+    if name in ON_A_GPU_ALONE:
+        import torch
+
+        if not torch.cuda.is_available():
+            others = ", ".join(ON_ANY_MACHINE)
+            raise TorchcapsError(f"{name} measures a GPU, and PyTorch sees none here; on any machine run {others}")
     sys.path.insert(0, str(root))
     for chosen in [name] if name else ON_ANY_MACHINE:
         sys.argv = [f"benchmarks.{chosen}", *context.args]
