@@ -108,3 +108,18 @@ def test_by_hand_the_shares_follow_the_agreement(screens):
         page.keyboard.press("ArrowLeft")
     shown = page.locator("#hand-table tbody tr").nth(2).locator("td").nth(2).inner_text()
     assert float(shown) < float(rows[2][3])
+
+
+def test_a_class_may_be_named_as_a_column_is(screens):
+    def rename(route):
+        models = route.fetch().json()
+        for model in models:
+            model["classes"][3] = "i"
+        route.fulfill(json=models)
+
+    screens.page.route("**/api/models", rename)
+    page = screens.go("screen=routing&group=top")
+    rows = screens.table("#coefficients")
+    names = page.locator("#coefficients thead th").all_inner_texts()
+    assert names.count("i") == 1
+    assert all(len(row) == len(names) for row in rows)
