@@ -87,7 +87,7 @@ export const CARDS: readonly Card[] = [
   {
     title: 'The same in the real network',
     text: [
-      'This is the routing of the picture on the left: thousands of coefficients, gathered by the place in the picture. At first each place gives every class the same share.',
+      'This is the routing of the input picture: thousands of coefficients, gathered by the place in the picture. At first each place gives every class the same share.',
     ],
     task: 'Press Play. Then raise R to 10: does more routing help, or does it only make up its mind harder?',
     equation: 'agreement',
@@ -98,7 +98,7 @@ export const CARDS: readonly Card[] = [
     text: [
       'Because each part gives its vote to one whole, two digits that lie over each other can both be found, and each drawn by itself. A softmax over classes could only name one.',
     ],
-    task: 'Drag the two digits on the left. When does the network lose one of them?',
+    task: 'Drag the two digits of the input (on a small screen, Change opens it). When does the network lose one of them?',
     equation: 'coupling',
     fields: { screen: 'overlap', input: 'overlay', capsule: -1, other: -1 },
   },

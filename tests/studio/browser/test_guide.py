@@ -11,6 +11,9 @@ def test_the_guide_leads_through_the_screens(screens):
     for _ in range(10):
         page.wait_for_selector("#guide-next")
         assert page.locator(".guide math").count() >= 1  # each card has its equation
+        words = page.locator(".guide").inner_text()
+        assert "on the left" not in words  # a phone has one column
+        assert "on the right" not in words
         seen.append(page.locator("nav [aria-current]").inner_text())
         screens.tab_to("#guide-next")
         page.keyboard.press("Enter")
