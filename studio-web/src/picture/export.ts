@@ -49,7 +49,17 @@ function paintNode(context: CanvasRenderingContext2D, node: Node): void {
   paintBox(context, box, style);
   if (node instanceof HTMLInputElement) return paintInput(context, node, box, style);
   if (node instanceof HTMLSelectElement) return paintWords(context, node.selectedOptions[0]?.text ?? '', box.left + 12, box, style);
+  if (node.localName === 'mfrac') paintFraction(context, node, style);
   for (const child of node.childNodes) paintNode(context, child);
+}
+
+/** The bar, halfway between what stands above and below. */
+function paintFraction(context: CanvasRenderingContext2D, fraction: Element, style: CSSStyleDeclaration): void {
+  const box = fraction.getBoundingClientRect();
+  const [above, below] = [...fraction.children].map((part) => part.getBoundingClientRect());
+  const thickness = parseFloat(style.fontSize) / 16;
+  context.fillStyle = style.color;
+  context.fillRect(box.left + 1, (above.bottom + below.top - thickness) / 2, box.width - 2, thickness);
 }
 
 function paintBox(context: CanvasRenderingContext2D, box: DOMRect, style: CSSStyleDeclaration): void {

@@ -170,6 +170,24 @@ def test_one_request_in_flight_and_the_latest_wins(screens):
     assert most == 1
 
 
+def test_the_png_has_the_bars_of_fractions(screens):
+    from PIL import Image
+
+    page = screens.go("screen=routing&byHand=1&handStep=3")
+    screen = page.locator("#screen").bounding_box()
+    with page.expect_download() as download:
+        page.keyboard.press("s")
+    with Image.open(download.value.path()) as picture:
+        grey = picture.convert("L")
+        for fraction in page.locator("#screen mfrac").all():
+            box = fraction.bounding_box()
+            left, right = 2 * (box["x"] - screen["x"] + 3), 2 * (box["x"] + box["width"] - screen["x"] - 3)
+            top, bottom = (2 * (box["y"] - screen["y"] + edge * box["height"]) for edge in (0, 1))
+            part = grey.crop((round(left), round(top), round(right), round(bottom)))
+            rows = [part.crop((0, y, part.width, y + 1)).getextrema() for y in range(part.height)]
+            assert any(lightest < 120 for _, lightest in rows)  # a row of ink from end to end
+
+
 def test_a_server_that_comes_back_is_found(open_screens, networks):
     models = [str(folder) for folder in networks]
     with running_studio(models) as studio:
