@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Latest } from '../src/data/latest';
 import { remembered } from '../src/data/remembered';
+import { waiting, watched } from '../src/data/waiting.svelte';
 import { fromAddress, START, toAddress, type Fields } from '../src/state/fields';
 import { groupLinks, heat, placeOf } from '../src/state/groups';
 import { handState, handVotes, LAST_STEP } from '../src/state/hand';
@@ -108,5 +109,26 @@ describe('one request in flight', () => {
     release[1]();
     await new Promise((resolve) => setTimeout(resolve));
     expect(got).toEqual([1, 3]);
+  });
+});
+
+describe('waiting', () => {
+  it('is said after a moment, and for each answer by itself', async () => {
+    vi.useFakeTimers();
+    const release: (() => void)[] = [];
+    const answer = (): Promise<void> => watched(new Promise<void>((resolve) => release.push(resolve)));
+    const answers = [answer()];
+    await vi.advanceTimersByTimeAsync(200);
+    answers.push(answer());
+    release[0]();
+    await answers[0];
+    await vi.advanceTimersByTimeAsync(200);
+    expect(waiting.late).toBe(0); // quick answers, one after the other
+    await vi.advanceTimersByTimeAsync(200);
+    expect(waiting.late).toBe(1);
+    release[1]();
+    await answers[1];
+    expect(waiting.late).toBe(0);
+    vi.useRealTimers();
   });
 });

@@ -1,3 +1,5 @@
+import { watched } from './waiting.svelte';
+
 /** One request in flight; of those that wait, only the latest is sent. */
 export class Latest<Query, Result> {
   private running = false;
@@ -28,7 +30,7 @@ export class Latest<Query, Result> {
       this.waiting = null;
       const generation = this.generation;
       try {
-        const result = await this.work(query);
+        const result = await watched(this.work(query));
         if (generation === this.generation) this.done(result, query);
       } catch (error) {
         if (generation === this.generation) this.failed(error as Error, query);

@@ -6,6 +6,7 @@ import { exportedBackend } from '../data/exported';
 import { getJson, NoAnswer } from '../data/fetching';
 import { Latest } from '../data/latest';
 import { liveBackend } from '../data/live';
+import { watched } from '../data/waiting.svelte';
 import type { Answer, Backend, Examples, Model, Statistics } from '../data/types';
 import type { Decoder } from '../maths/decoder';
 import type { Picture } from '../picture/picture';
@@ -263,7 +264,7 @@ class Session {
   private filterExamples(source: string | null, label: number, mistakesOf: string | null): (() => void) | void {
     if (!this.backend) return;
     let wanted = true; // to find the mistakes takes a while, in which another filter may be set
-    this.backend.examples({ source, label, mistakesOf }).then(
+    watched(this.backend.examples({ source, label, mistakesOf })).then(
       (examples) => {
         if (!wanted) return;
         this.examples = examples;

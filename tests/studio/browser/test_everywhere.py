@@ -170,6 +170,20 @@ def test_one_request_in_flight_and_the_latest_wins(screens):
     assert most == 1
 
 
+def test_a_slow_answer_is_waited_for_with_a_sign(screens):
+    page = screens.go("index=7")
+    sign = page.get_by_role("progressbar", name="Waiting")
+    page.keyboard.press("]")
+    page.wait_for_timeout(200)
+    assert sign.count() == 0
+    screens.slow_down("/forward", 1500)
+    page.keyboard.press("]")
+    sign.wait_for()
+    assert page.locator("#screen").get_attribute("aria-busy") == "true"
+    sign.wait_for(state="detached")
+    assert page.locator("#screen").get_attribute("aria-busy") == "false"
+
+
 def test_the_png_has_the_bars_of_fractions(screens):
     from PIL import Image
 
