@@ -195,11 +195,13 @@ class Session {
     $effect(() => this.countDigits(this.model));
   }
 
-  /** The guide, or an address, may name a picture that an export lacks. */
+  /** The guide, or an address, may name a picture that an export lacks, or a class that no picture has. */
   private stayWithin(): void {
     const digits = this.digits?.indices;
     if (this.written?.length) studio.index = nearest(studio.index, this.written, 0);
     if (digits?.length) [studio.first, studio.second] = [nearest(studio.first, digits, 1), nearest(studio.second, digits, 2)];
+    const classes = this.model?.examples ? this.model.classes : this.examples?.classes;
+    if (classes && studio.label >= classes.length) studio.label = -1;
   }
 
   /** Another model may have fewer test images; a picture is asked for when its index exists. */

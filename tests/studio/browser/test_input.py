@@ -100,6 +100,13 @@ def test_test_images_by_class_and_index(screens):
     page.wait_for_function(f"() => document.body.innerText.includes('True class {truth}')")
 
 
+def test_a_class_that_is_not_there_is_any_class(screens):
+    page = screens.go("label=99")
+    page.get_by_text("500 of 500").wait_for()
+    assert page.locator("#label").evaluate("field => field.selectedOptions[0]?.text") == "any"
+    page.wait_for_function("() => location.hash === ''")
+
+
 def test_the_index_field_shows_what_is_taken(screens):
     page = screens.go()
     page.fill("#index", "5000")
