@@ -33,6 +33,8 @@ class Session {
   examples = $state.raw<Examples | null>(null);
   /** Test images that the filter lets through; null: all. */
   chosen = $state.raw<readonly number[] | null>(null);
+  /** The person has set the filter. One from an address, or of another network, leaves the picture as it is. */
+  choosing = false;
   /** Test images that an export holds; null: a server has them all. */
   private written = $state.raw<readonly number[] | null>(null);
   /** Single things to lay over each other. */
@@ -198,10 +200,10 @@ class Session {
   /** The guide, or an address, may name a picture that an export lacks, or a class that no picture has. */
   private stayWithin(): void {
     const digits = this.digits?.indices;
-    if (this.written?.length) studio.index = nearest(studio.index, this.written, 0);
-    if (digits?.length) [studio.first, studio.second] = [nearest(studio.first, digits, 1), nearest(studio.second, digits, 2)];
     const classes = this.model?.examples ? this.model.classes : this.examples?.classes;
     if (classes && studio.label >= classes.length) studio.label = -1;
+    if (this.written?.length) studio.index = nearest(studio.index, this.written, 0);
+    if (digits?.length) [studio.first, studio.second] = [nearest(studio.first, digits, 1), nearest(studio.second, digits, 2)];
   }
 
   /** Another model may have fewer test images; a picture is asked for when its index exists. */
@@ -263,6 +265,14 @@ class Session {
     );
   }
 
+  /** Where the person has just set the filter, the first picture that it lets through in place of one that it does not. */
+  private stayChosen(): void {
+    if (this.choosing && this.chosen?.length && !this.chosen.includes(studio.index)) {
+      [studio.index, studio.capsule] = [this.chosen[0], -1];
+    }
+    this.choosing = false;
+  }
+
   private filterExamples(source: string | null, label: number, mistakesOf: string | null): (() => void) | void {
     if (!this.backend) return;
     let wanted = true; // to find the mistakes takes a while, in which another filter may be set
@@ -272,6 +282,7 @@ class Session {
         this.examples = examples;
         this.chosen = examples.indices;
         if (studio.index >= examples.count) studio.index = 0;
+        this.stayChosen();
       },
       (error: Error) => this.fail(error),
     );

@@ -92,12 +92,29 @@ def test_test_images_by_class_and_index(screens):
     page = screens.go()
     page.select_option("#label", "3")
     page.get_by_text("50 of 500").wait_for()
+    assert page.locator("#index").input_value() == "98"  # a 3, and so it stays
     page.get_by_role("button", name="Random").click()
     page.wait_for_function("() => document.body.innerText.includes('True class 3')")
     page.fill("#index", "0")
     page.keyboard.press("Enter")
     truth = int(sample_digits("test").labels[0])
     page.wait_for_function(f"() => document.body.innerText.includes('True class {truth}')")
+
+
+def test_a_filter_moves_to_the_first_picture_that_fits(screens):
+    page = screens.go()
+    page.select_option("#label", "5")
+    page.wait_for_function("() => document.body.innerText.includes('True class 5')")
+    assert page.locator("#index").input_value() == str(int((sample_digits("test").labels == 5).nonzero()[0]))
+    page.get_by_label("Only mistakes").check()
+    page.get_by_text("taken for").wait_for()
+
+
+def test_an_address_keeps_its_picture_beside_a_filter(screens):
+    page = screens.go("index=98&label=5")
+    page.get_by_text("50 of 500").wait_for()
+    page.wait_for_timeout(300)
+    assert page.locator("#index").input_value() == "98"
 
 
 def test_a_class_that_is_not_there_is_any_class(screens):
