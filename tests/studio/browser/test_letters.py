@@ -1,0 +1,34 @@
+"""The page takes its size from the browser's letters, and nothing sticks out where they are large or the window small."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from studio.browser.conftest import FLAGS
+from studio.browser.screens import Screens
+from studio.browser.test_accessibility import STATES
+
+STICKING_OUT = """() => ['html', 'main', 'aside.left', 'aside.right']
+  .filter(part => { const { scrollWidth, clientWidth } = document.querySelector(part); return scrollWidth > clientWidth; })"""
+
+
+@pytest.mark.parametrize("letters", [16, 32])
+def test_the_letters_of_the_browser_fit_every_window(chromium, studio_address, letters):
+    browser = chromium.browser_type.launch(
+        executable_path=shutil.which("chromium"), args=[*FLAGS, f"--blink-settings=defaultFontSize={letters}"]
+    )
+    screens = Screens(browser.new_context(viewport={"width": 320, "height": 800}), studio_address)
+    page = screens.go()
+    size = page.locator("#screen p").first.evaluate("words => parseFloat(getComputedStyle(words).fontSize)")
+    assert size == pytest.approx(letters * 15 / 16)
+    page.get_by_role("button", name="Change").click()
+    for state in STATES.values():
+        page.evaluate("state => { location.hash = state; }", state)
+        page.wait_for_timeout(200)
+        for width in (320, 390, 820, 1280, 1920):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate(STICKING_OUT) == [], f"{state} at {width}"
+    browser.close()
+    assert screens.complaints == []
