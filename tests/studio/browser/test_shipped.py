@@ -34,6 +34,13 @@ def test_each_network_has_pictures_and_a_cnn_of_its_own(open_screens, shipped_ad
     assert tuple(page.locator("aside.right .name").all_inner_texts()) == source.classes
 
 
+def test_a_tablet_has_room_for_the_names_of_clothes(open_screens, shipped_address):
+    page = open_screens(shipped_address, 820, 1180).go("model=capsnet-fashion&index=9")
+    names = page.locator(".strip b")
+    assert tuple(names.all_inner_texts()) == load("fashion-sample").classes
+    assert not any(names.evaluate_all("names => names.map(name => name.scrollWidth > name.clientWidth)"))
+
+
 def test_another_network_is_not_shown_with_the_answer_of_the_last(open_screens, shipped_address):
     screens = open_screens(shipped_address)
     page = screens.go("model=capsnet-mnist")
