@@ -32,3 +32,14 @@ def test_the_letters_of_the_browser_fit_every_window(chromium, studio_address, l
             assert page.evaluate(STICKING_OUT) == [], f"{state} at {width}"
     browser.close()
     assert screens.complaints == []
+
+
+@pytest.mark.parametrize("screen", ["look", "routing", "affine"])
+def test_the_words_of_graphs_can_be_read_on_a_phone(open_screens, studio_address, screen):
+    page = open_screens(studio_address, 390, 844).go(f"screen={screen}")
+    page.wait_for_selector("#screen svg text")
+    page.wait_for_timeout(200)
+    sizes = page.locator("#screen svg text").evaluate_all(
+        "words => words.map(word => parseFloat(getComputedStyle(word).fontSize) * word.getScreenCTM().d)"
+    )
+    assert min(sizes) > 9.5  # pixels
