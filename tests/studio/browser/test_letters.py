@@ -1,4 +1,4 @@
-"""The page takes its size from the browser's letters, and nothing sticks out where they are large or the window small."""
+"""The page takes its size from the browser's letters, and nothing sticks out at twice the size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from studio.browser.screens import Screens
 from studio.browser.test_accessibility import STATES
 
 STICKING_OUT = """() => ['html', 'main', 'aside.left', 'aside.right']
-  .filter(part => { const { scrollWidth, clientWidth } = document.querySelector(part); return scrollWidth > clientWidth; })"""
+  .filter(part => {
+    const { scrollWidth, clientWidth } = document.querySelector(part);
+    return scrollWidth > clientWidth;
+  })"""
 
 
 @pytest.mark.parametrize("letters", [16, 32])
