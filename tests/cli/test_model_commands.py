@@ -13,7 +13,6 @@ import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,14 +21,11 @@ from PIL import Image
 from typer.main import get_command
 
 import torchcaps
-from published_files import picture_bytes
-from small_runs import shared_run
 from torchcaps.cli import predict
 from torchcaps.cli.app import app, main
 from torchcaps.cli.doctor import EXTRAS
 from torchcaps.data import sample_digits
-from torchcaps.eval import evaluate, figures, load_model
-from torchcaps.eval.figures import reconstruction_figure
+from torchcaps.eval import evaluate, load_model
 
 COMMANDS = (
     "evaluate",
@@ -60,24 +56,6 @@ def examples_of(path: str) -> list[str]:
 
 
 EXAMPLES = [example for command in COMMANDS for example in examples_of(command)]
-
-
-@pytest.fixture
-def place(tmp_path, tmp_path_factory, monkeypatch):
-    """A working folder with the runs and pictures that the examples name."""
-    root = tmp_path_factory.getbasetemp()
-    (tmp_path / "runs").mkdir()
-    for name, kind in (("demo", "small"), ("demo-seed1", "other"), ("pairs", "pairs")):
-        (tmp_path / "runs" / name).symlink_to(shared_run(root, kind))
-    (tmp_path / "pictures").mkdir()
-    split = sample_digits("test")
-    for name, label in (("five", 5), ("seven", 7)):
-        pixels = split.images[split.labels == label][0, 0].numpy()
-        (tmp_path / "pictures" / f"{name}.png").write_bytes(picture_bytes(pixels.repeat(3, axis=0)))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.delenv("TORCHCAPS_DATA", raising=False)
-    return tmp_path
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -188,95 +166,6 @@ def test_a_model_of_pairs_names_two_classes(place, capsys):
     assert [len(record["classes"]) for record in json.loads(capsys.readouterr().out)["predictions"]] == [2, 2]
 
 
-def test_a_model_of_any_number_of_classes_names_all_above_a_half(place, capsys):
-    np.savez("set.npz", images=np.zeros((20, 28, 28), np.uint8), labels=np.ones((20, 3), np.uint8))
-    changes = ["training.batch_size=8", "training.steps=8", "model.conv_channels=8", "model.primary_types=2"]
-    assert main(["train", "demo", "data.source=npz:set.npz", "--run-dir", "runs/several", *changes]) == 0
-    capsys.readouterr()
-    assert main(["predict", "runs/several", "pictures", "--json"]) == 0
-    for record in json.loads(capsys.readouterr().out)["predictions"]:
-        assert set(record["classes"]) == {name for name, length in record["lengths"].items() if length > 0.5}
-        assert len(record["classes"]) != 1
-
-
-def noted_reconstructions(monkeypatch) -> dict[str, Any]:
-    """What is given to be drawn from now on."""
-    shown = {}
-
-    def note(images, drawn, names, title):
-        shown.update(images=images, drawn=drawn, names=names)
-        return reconstruction_figure(images, drawn, names, title)
-
-    monkeypatch.setattr(figures, "reconstruction_figure", note)
-    return shown
-
-
-def run_of_any_number(loud: tuple[int, ...]) -> None:
-    """A model of pictures that show any number of three classes; it names those of ``loud`` in every picture."""
-    torch.manual_seed(0)
-    model = torchcaps.create_model("capsnet", conv_channels=8, primary_types=2, num_classes=3)
-    with torch.no_grad():
-        model.classes.bias.zero_()[list(loud)] = 3.0
-    model.save_pretrained("runs/any/final")
-    facts = {"data": {"classes": ["ant", "bee", "cat"], "any_number_of_classes": True}}
-    Path("runs/any/environment.json").write_text(json.dumps(facts))
-    Path("runs/any/recipe.toml").write_text('[data]\nsource = "npz:any.npz"\n')
-    pictures, labels = np.zeros((20, 28, 28), np.uint8), np.arange(60).reshape(20, 3) % 2
-    np.savez("any.npz", images=pictures, labels=labels.astype(np.uint8), classes=np.array(["ant", "bee", "cat"]))
-
-
-def test_a_model_that_names_nothing_has_no_calibration_error(place, capsys):
-    run_of_any_number(loud=())
-    assert main(["evaluate", "runs/any"]) == 0
-    assert re.search(r"calibration error\s+– \(no class was named\)", capsys.readouterr().out)
-    assert main(["report", "runs/any", "runs/any", "--out", "report.html"]) == 0
-    page = Path("report.html").read_text()
-    assert "No class was named" in page
-    assert "Calibration error" not in page
-
-
-@pytest.mark.parametrize(("loud", "names"), [((0, 2), "ant, cat"), ((), "none")])
-@pytest.mark.parametrize("arguments", [[], ["pictures"]])
-def test_reconstruct_draws_all_that_are_named_of_any_number(loud, names, arguments, place, monkeypatch):
-    run_of_any_number(loud)
-    shown = noted_reconstructions(monkeypatch)
-    assert main(["reconstruct", "runs/any", *arguments]) == 0
-    assert set(shown["names"]) == {names}
-    model = load_model("runs/any")
-    with torch.no_grad():
-        out = model(shown["images"])
-        together = model.reconstruct(out.capsules, out.lengths > 0.5)
-    torch.testing.assert_close(shown["drawn"], together)
-
-
-def test_the_report_draws_all_that_are_named_of_any_number(place):
-    run_of_any_number(loud=(0, 2))
-    assert main(["report", "runs/any", "--out", "report.html"]) == 0
-    page = Path("report.html").read_text()
-    assert "for the classes ant and cat" in page
-    assert "all capsules longer than 0.5" in page
-
-
-@pytest.mark.parametrize(("figure", "words"), [("3", "any number"), ("4", "any number"), ("5", "pairs of digits")])
-def test_figures_of_any_number_of_classes_are_refused_by_their_name(figure, words, place, capsys):
-    run_of_any_number(loud=(0,))
-    assert main(["figures", figure, "--model", "runs/any"]) == 1
-    error = " ".join(capsys.readouterr().err.split())
-    assert words in error
-    assert "learned from pairs" not in error
-
-
-def test_data_that_has_moved_can_be_named(place, capsys):
-    run_of_any_number(loud=())
-    Path("any.npz").rename("moved.npz")
-    assert main(["evaluate", "runs/any"]) == 1
-    error = " ".join(capsys.readouterr().err.split())
-    assert "recipe names npz:any.npz; if the data has moved, name it with --data" in error
-    assert main(["evaluate", "runs/any", "--data", "npz:moved.npz"]) == 0
-    assert main(["evaluate", "runs/any", "--data", "npz:any.npz"]) == 1
-    assert "--data" not in capsys.readouterr().err  # it was named
-
-
 def test_tweak_and_reconstruct_write_pictures_of_the_right_shape(place):
     assert main(["tweak", "runs/demo", "--class", "5", "--out", "deep/grid.png"]) == 0
     with Image.open("deep/grid.png") as grid:
@@ -306,8 +195,10 @@ def test_a_png_file_is_not_written_under_the_name_of_another_kind(arguments, pla
         (["runs/pairs", "pictures"], 2, 2),
     ],
 )
-def test_reconstruct_shows_as_many_as_asked_and_names_both_of_a_pair(arguments, columns, classes, place, monkeypatch):
-    shown = noted_reconstructions(monkeypatch)
+def test_reconstruct_shows_as_many_as_asked_and_names_both_of_a_pair(
+    arguments, columns, classes, place, shown_reconstructions
+):
+    shown = shown_reconstructions
     assert main(["reconstruct", *arguments]) == 0
     assert len(shown["images"]) == len(shown["names"]) == columns
     model = load_model(arguments[0])
