@@ -192,6 +192,12 @@ def test_the_routings_compared_are_those_of_the_records(words, rows):
     assert f"{words} {min(counts)} to {max(counts)}" in " ".join((ROOT / "README.md").read_text().split())
 
 
+def test_one_pass_at_a_lower_rate_is_that_of_its_records():
+    files = (ROOT / "records/rates-2e-3/average").glob("seed*/result.json")
+    first, second = sorted(StudyResult.read(file).errors for file in files)
+    assert f"[{first} and {second}](records/rates-2e-3/table.md)" in (ROOT / "README.md").read_text()
+
+
 def test_how_likely_the_papers_spread_is_follows_from_ours():
     files = (ROOT / "records/table1/mnist-best").glob("seed*/result.json")
     ours = statistics.stdev(StudyResult.read(file).error.percent for file in files)
