@@ -113,6 +113,8 @@ def test_the_best_of_six_is_chosen_and_the_first_of_equals(tmp_path):
     }
     file = chosen.write(tmp_path)
     assert Settings.read(file) == chosen
+    with pytest.raises(TorchcapsError, match="choose another place with --records"):
+        chosen.write(file / "below a file", "--records")
     again = Settings("mnist", {"leaky": ("optimizer.lr=0.1",), "vb": ("optimizer.lr=0.2",)}).added_to(file)
     assert again.changes == {"em": grids["em"][1], "vb": ("optimizer.lr=0.2",), "leaky": ("optimizer.lr=0.1",)}
     with pytest.raises(TorchcapsError, match="was tuned on mnist, not on fashion"):
@@ -129,6 +131,8 @@ def test_a_second_round_has_the_last_word_on_the_best_three(tmp_path):
     first, finals = tmp_path / "tune", tmp_path / "finals"
     with pytest.raises(TorchcapsError, match="no row has been tuned to the end"):
         finals_study("mnist", first)
+    finals.mkdir()
+    assert not tuned_settings("mnist", first, finals).changes  # a first round that has just begun anew
     for place, errors in enumerate((30, 20, 20, 40, 10, 60)):
         write_run(first, f"em.{place + 1}", 0, errors)
         write_run(first, f"vb.{place + 1}", 0, errors, failure="the loss became nan" if place != 3 else "")

@@ -142,7 +142,7 @@ def compare(
     if chosen is not None:
         warn(f"settings of {len(chosen.changes)} rows: {chosen.write(folder)}")
         if records is not None:
-            chosen.write(records)
+            chosen.write(records, "--records")
     show_study(study, place, copies)
     if not finished:
         raise typer.Exit(EXIT_UNFINISHED)

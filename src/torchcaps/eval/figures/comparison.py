@@ -107,8 +107,8 @@ def costs_figure(panels: Mapping[str, Mapping[str, float | None]]) -> Any:
     """
     names = list(next(iter(panels.values())))
     figure, axes = new_figure(2.4 + 2.6 * len(panels), 0.8 + 0.27 * len(names), len(panels))
-    for place, panel in enumerate(axes if len(panels) > 1 else [axes]):
-        title, costs = list(panels.items())[place]
+    drawn = zip(axes if len(panels) > 1 else [axes], panels.items(), strict=True)
+    for place, (panel, (title, costs)) in enumerate(drawn):
         widths = [costs[name] or 0.0 for name in names]
         bars = panel.barh(range(len(names)), widths, height=0.62, color=BLUE, alpha=0.75)
         labels = ["–" if costs[name] is None else f"{costs[name]:,.0f}" for name in names]

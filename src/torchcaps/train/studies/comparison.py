@@ -177,7 +177,7 @@ def finals_study(data: str, first_round: Path) -> Study:
 def tuned_settings(data: str, first_round: Path, finals: Path) -> Settings:
     """What two rounds of tuning chose: of a row whose finals have been run, by them; else by the first round."""
     chosen = choose_settings(data, tuning_study(data), first_round)
-    if not finals.is_dir():
+    if not finals.is_dir() or not chosen.trials:
         return chosen
     return choose_settings(data, finals_study(data, first_round), finals).laid_over(chosen)
 

@@ -33,8 +33,9 @@ class Settings:
     changes: Mapping[str, tuple[str, ...]]
     trials: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
 
-    def write(self, folder: Path) -> Path:
-        return write_file(folder / SETTINGS, json.dumps(vars(self), indent=2, ensure_ascii=False) + "\n")
+    def write(self, folder: Path, option: str = "--out") -> Path:
+        """``settings.json`` in a folder that ``option`` names on the command line, for an error to say."""
+        return write_file(folder / SETTINGS, json.dumps(vars(self), indent=2, ensure_ascii=False) + "\n", option)
 
     def added_to(self, file: Path) -> Settings:
         """These, and of the rows that were not tuned here, what the file holds; rows may be tuned in several places."""
