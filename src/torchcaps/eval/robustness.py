@@ -16,6 +16,7 @@ from torchcaps.eval.examples import Examples, check_classes
 from torchcaps.eval.intervals import Proportion
 from torchcaps.eval.precision import full_precision
 from torchcaps.models import Model
+from torchcaps.models.mode import evaluation_mode
 
 __all__ = ["SWEEPS", "Sweep", "known_range", "sweep_errors"]
 
@@ -66,12 +67,12 @@ def sweep_errors(
     labels = examples.labels(positions)
     total, done = count * len(sweep.amounts), 0
     parameter = next(model.parameters())
-    home, dtype, training = parameter.device, parameter.dtype, model.training
+    home, dtype = parameter.device, parameter.dtype
     device = torch.device("cuda") if torch.cuda.is_available() else home
     errors = {}
     try:
-        model.to(device).eval()
-        with full_precision():
+        model.to(device)
+        with evaluation_mode(model), full_precision():
             for amount in sweep.amounts:
                 scores = []
                 for some in positions.split(BATCH_SIZE):
@@ -81,7 +82,7 @@ def sweep_errors(
                         watch(done, total)
                 errors[amount] = metrics.exact_match_error(torch.cat(scores), labels)
     finally:
-        model.to(home).train(training)
+        model.to(home)
     return errors
 
 

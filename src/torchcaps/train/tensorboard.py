@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from torchcaps.errors import TorchcapsError
 from torchcaps.models import Model
+from torchcaps.models.mode import evaluation_mode
 from torchcaps.train.feed import Example
 from torchcaps.train.objective import has_decoder
 from torchcaps.train.recipe import LogSection
@@ -57,29 +58,25 @@ class TensorBoardLog:
     @torch.no_grad()
     def show(self, model: Model, example: Example, step: int) -> None:
         """Pictures and histograms of a few *training* examples."""
-        was_training = model.training
-        model.eval()
-        self._writer.add_images("pictures/input", example.images[:8].clamp(0, 1), step)
-        if has_decoder(model):
-            capsules: Tensor = model(example.images).capsules
-            self._writer.add_images("pictures/reconstruction", reconstructions(model, capsules, example), step)
-            grid = dimension_grid(model, capsules[:1], first_class(example.labels[:1]))
-            self._writer.add_image("pictures/dimensions", grid, step)
-        if hasattr(model, "classes"):
-            trace = model(example.images, return_trace=True).trace
-            entropy = trace.entropy().mean(dim=1)
-            for iteration, coefficients in enumerate(trace.coefficients):
-                self._writer.add_histogram(f"coupling/iteration-{iteration + 1}", coefficients.flatten(), step)
-                self._writer.add_scalar(f"coupling/entropy-{iteration + 1}", float(entropy[iteration]), step)
-        model.train(was_training)
+        with evaluation_mode(model):
+            self._writer.add_images("pictures/input", example.images[:8].clamp(0, 1), step)
+            if has_decoder(model):
+                capsules: Tensor = model(example.images).capsules
+                self._writer.add_images("pictures/reconstruction", reconstructions(model, capsules, example), step)
+                grid = dimension_grid(model, capsules[:1], first_class(example.labels[:1]))
+                self._writer.add_image("pictures/dimensions", grid, step)
+            if hasattr(model, "classes"):
+                trace = model(example.images, return_trace=True).trace
+                entropy = trace.entropy().mean(dim=1)
+                for iteration, coefficients in enumerate(trace.coefficients):
+                    self._writer.add_histogram(f"coupling/iteration-{iteration + 1}", coefficients.flatten(), step)
+                    self._writer.add_scalar(f"coupling/entropy-{iteration + 1}", float(entropy[iteration]), step)
         self._writer.flush()
 
     def show_graph(self, model: Model, images: Tensor) -> None:
         """The model as TensorBoard's graph; left out where it cannot be traced."""
-        was_training = model.training
-        model.eval()
         try:
-            with warnings.catch_warnings():
+            with evaluation_mode(model), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the tracer warns about checks of shapes
                 # A second trace to compare with would number its nodes otherwise, and fail for that.
                 traced = torch.jit.trace(_Network(model), images[:1], check_trace=False)
@@ -87,8 +84,6 @@ class TensorBoardLog:
         except Exception as error:  # a network of someone's own may do what no tracer follows
             first_line = str(error).strip().partition("\n")[0]
             warnings.warn(f"TensorBoard shows no graph of this model: {first_line}", stacklevel=2)
-        finally:
-            model.train(was_training)
 
     def close(self) -> None:
         self._writer.close()
