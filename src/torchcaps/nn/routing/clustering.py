@@ -35,7 +35,7 @@ class KMeansRouting(RoutingAlgorithm):
         self,
         iterations: int = 3,
         distance: str = "euclidean",
-        temperature: float = 1.0,
+        temperature: float = 10.0,
         squash: str = "paper",
     ) -> None:
         super().__init__(iterations=iterations, distance=distance, temperature=temperature, squash=squash)

@@ -20,7 +20,7 @@ def k_means_routing(
     votes: Tensor,
     iterations: int = 3,
     distance: str = "euclidean",
-    temperature: float = 1.0,
+    temperature: float = 10.0,
     centres: Tensor | None = None,
     mask: Tensor | None = None,
     squash: str = "paper",
