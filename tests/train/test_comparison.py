@@ -98,11 +98,12 @@ def test_the_best_of_six_is_chosen_and_the_first_of_equals(tmp_path):
         write_run(tmp_path, f"leaky.{place + 1}", 0, errors, failure="the loss became nan")
         if place < 5:
             write_run(tmp_path, f"dynamic.{place + 1}", 0, errors)  # the sixth is missing
-        for seed in range(1 + (place == 0)):  # one has more seeds than the others
-            write_run(tmp_path, f"average.{place + 1}", seed, errors)
+        write_run(tmp_path, f"average.{place + 1}", 0, errors)
+    write_run(tmp_path, "average.1", 1, 0)  # a seed that the others lack
+    write_run(tmp_path, "average.1", 3, 0)
     chosen = tuned_settings("mnist", tmp_path, tmp_path / "none")
     grids = {contestant.name: contestant.grid for contestant in CONTESTANTS}
-    assert chosen.changes == {"em": grids["em"][1], "vb": grids["vb"][0]}
+    assert chosen.changes == {"average": grids["average"][1], "em": grids["em"][1], "vb": grids["vb"][0]}
     assert chosen.trials["vb"] == {
         "vb.1": 3.0,
         "vb.2": None,
@@ -116,7 +117,8 @@ def test_the_best_of_six_is_chosen_and_the_first_of_equals(tmp_path):
     with pytest.raises(TorchcapsError, match="choose another place with --records"):
         chosen.write(file / "below a file", "--records")
     again = Settings("mnist", {"leaky": ("optimizer.lr=0.1",), "vb": ("optimizer.lr=0.2",)}).added_to(file)
-    assert again.changes == {"em": grids["em"][1], "vb": ("optimizer.lr=0.2",), "leaky": ("optimizer.lr=0.1",)}
+    tuned_here = {"vb": ("optimizer.lr=0.2",), "leaky": ("optimizer.lr=0.1",)}
+    assert again.changes == {"average": grids["average"][1], "em": grids["em"][1], **tuned_here}
     with pytest.raises(TorchcapsError, match="was tuned on mnist, not on fashion"):
         Settings("fashion", {}).added_to(file)
     words = {cell.name: cell.words["settings"] for cell in comparison_study("coil20", chosen).cells}
@@ -140,11 +142,12 @@ def test_a_second_round_has_the_last_word_on_the_best_three(tmp_path):
     study = finals_study("mnist", first)
     places = {"em": [2, 3, 5], "leaky": [2, 3, 5], "vb": [4]}
     assert {cell.name for cell in study.cells} == {f"{row}.{place}" for row in places for place in places[row]}
-    assert study.split == "validation"
+    assert (study.split, study.seeds) == ("validation", 3)
     grids = {contestant.name: contestant.grid for contestant in CONTESTANTS}
     assert tuned_settings("mnist", first, finals).changes["em"] == grids["em"][4]
     for place, errors in ((2, 9), (3, 5), (5, 7)):
-        write_run(finals, f"em.{place}", 0, errors)
+        write_run(finals, f"em.{place}", 0, errors + 4)
+        write_run(finals, f"em.{place}", 1, errors - 4)
         if place < 5:
             write_run(finals, f"leaky.{place}", 0, errors)  # not run to the end
     chosen = tuned_settings("mnist", first, finals)

@@ -53,7 +53,7 @@ def compare(
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option("--seeds", min=1, help="Seeds 0 to N − 1 of each row; 3, or 1 with --tune and --finals."),
+        typer.Option("--seeds", min=1, help="Seeds 0 to N − 1 of each row; 3, or 1 with --tune."),
     ] = None,
     budget: Budget = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; else runs/compare-DATA.")] = None,
@@ -71,12 +71,12 @@ def compare(
     """Train every routing in the same network and write the table that compares them.
 
     First --tune: six settings for each row, on held-out examples of the training split; the best go to
-    OUT/settings.json. Short runs favour high rates, so --finals tries the best three again, at the length that the
-    comparison will have. Then the same command without either trains each row with its settings on the whole training
-    split and looks at the test split, once a run: error, error on turned pictures, images/s, peak memory, parameters,
-    coupling entropy, parents of a child. A run is resumed where the last call's time ended, and a finished one is
-    never repeated. The table is written as Markdown, CSV and HTML, the figures on comparison.html, from the records
-    alone. Exit status 3: the time was over before all was done.
+    OUT/settings.json. Short runs favour high rates, so --finals tries the best three again, with three seeds, at the
+    length that the comparison will have. Then the same command without either trains each row with its settings on
+    the whole training split and looks at the test split, once a run: error, error on turned pictures, images/s, peak
+    memory, parameters, coupling entropy, parents of a child. A run is resumed where the last call's time ended, and a
+    finished one is never repeated. The table is written as Markdown, CSV and HTML, the figures on comparison.html,
+    from the records alone. Exit status 3: the time was over before all was done.
 
     **Examples**
 

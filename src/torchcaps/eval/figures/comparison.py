@@ -80,6 +80,9 @@ def errors_figure(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
         for line, name in enumerate(names):
             _seeds(panel, errors[name], line)
         _names(panel, names if place == 0 else [""] * len(names))
+        if not any(any(found) for found in errors.values()):
+            panel.set_xlim(-0.04, 1)  # nothing is wrong; left alone, the scale would go far below 0
+        panel.locator_params(axis="x", nbins=4)
         panel.set_title(title)
     figure.supxlabel("error in %; a dot is a seed, the bar their mean; each panel has a scale of its own", fontsize=9)
     return figure

@@ -73,7 +73,7 @@ def choose_settings(data: str, study: Study, root: Path) -> Settings:
 def tried(study: Study, root: Path) -> dict[str, dict[str, float | None]]:
     """Mean error in % of each setting, by row and cell, of the rows that have been tuned to the end.
 
-    Every trial of a row must have the same number of seeds, so that none wins by luck in more draws.
+    The mean is over the seeds that all settings of a row have, so that none wins by luck in more draws.
     """
     results = read_results(root, [cell.name for cell in study.cells])
     rows: dict[str, list[str]] = {}
@@ -81,9 +81,9 @@ def tried(study: Study, root: Path) -> dict[str, dict[str, float | None]]:
         rows.setdefault(cell.name.rpartition(".")[0], []).append(cell.name)
     trials = {}
     for row, cells in rows.items():
-        seeds = {len(results[name]) for name in cells}
-        if len(seeds) == 1 and 0 not in seeds:
-            trials[row] = {name: _mean_error(results[name]) for name in cells}
+        seeds = set.intersection(*({run.seed for run in results[name]} for name in cells))
+        if seeds:
+            trials[row] = {name: _mean_error([run for run in results[name] if run.seed in seeds]) for name in cells}
     return trials
 
 
