@@ -47,6 +47,8 @@ class Case:
     leaky: bool = False
     bias: bool = True
     gradient: str = "all"
+    centre: str = "sum"
+    sharpness: float = 1.0
 
 
 def grid() -> Iterator[Case]:
@@ -59,6 +61,9 @@ def grid() -> Iterator[Case]:
             (False, True), (False, True), (False, True), ("all", "last")
         ):
             yield Case(500, 10, 16, 8, 3, 65, precision, shared, leaky, bias, gradient)
+        for centre, sharpness in (("capsule", 1.0), ("direction", 1.0), ("direction", 10.0)):
+            for R in (2, 3, 5):
+                yield Case(500, 10, 16, 8, R, 65, precision, centre=centre, sharpness=sharpness)
         for B in (1, 17, 128, 300):
             yield Case(1152, 10, 16, 8, 3, B, precision)
         yield Case(70, 256, 64, 64, 2, 20, precision)
@@ -102,7 +107,8 @@ def _results(case: Case, device: torch.device, seed: int) -> dict[str, list[Tens
     def results(inputs: list[Tensor], wide: torch.dtype, backend: str) -> list[Tensor]:
         leaves = [x.detach().to(wide).requires_grad_() for x in inputs]
         bias = leaves[2] if case.bias else None
-        capsules = ops.capsule_linear(leaves[0], leaves[1], case.R, bias, case.leaky, backend, gradient=case.gradient)
+        how = {"gradient": case.gradient, "centre": case.centre, "sharpness": case.sharpness}
+        capsules = ops.capsule_linear(leaves[0], leaves[1], case.R, bias, case.leaky, backend, **how)
         return [capsules.detach(), *torch.autograd.grad(capsules, leaves, grad.to(wide))]
 
     found = {"exact": results(inputs, torch.float64, "eager")}

@@ -1,5 +1,7 @@
 """Every routing by name: sound, in layers and models, saved and loaded, stable."""
 
+import copy
+import dataclasses
 import json
 
 import pytest
@@ -120,6 +122,46 @@ def test_a_name_with_settings_or_an_object_is_the_same():
     assert leaky.routing == "dynamic"  # the fused op
     assert nn.CapsuleLinear(7, 3, 4, 5, routing={"name": "dynamic", "iterations": 5}).options.iterations == 5
     assert nn.CapsuleLinear(7, 3, 4, 5, routing="em").bias is None
+
+
+def test_which_routings_run_in_the_op_that_forms_the_votes():
+    class Mine(nn.FixedPointRouting):
+        """One that is derived may do anything else."""
+
+    def forms_votes(routing):
+        return nn.CapsuleLinear(7, 3, 4, 5, routing=routing).forms_votes
+
+    assert {name for name in ROUTINGS if not forms_votes(name)} == {"dynamic", "leaky", "fixed-point", "normalized"}
+    assert not forms_votes({"name": "k-means", "distance": "inner"})
+    assert forms_votes({"name": "normalized", "squash": "half"})
+    assert forms_votes(Mine())
+    assert forms_votes(lambda votes, bias: votes.sum(1))
+
+
+@pytest.mark.parametrize(
+    "routing",
+    [
+        {"name": "fixed-point", "iterations": 4},
+        {"name": "normalized", "iterations": 2},
+        {"name": "k-means", "distance": "inner", "temperature": 7.0},
+    ],
+    ids=lambda routing: routing["name"],
+)
+def test_a_layer_that_forms_no_votes_gives_what_its_routing_gives_on_votes(routing):
+    layer = nn.CapsuleLinear(None, 3, 4, 5, routing=routing, dtype=torch.float64)
+    torch.nn.init.normal_(layer.weight)
+    u = torch.randn(2, 7, 4, dtype=torch.float64)
+    mask = torch.tensor([[True] * 7, [True, False] * 3 + [True]])
+    expected = layer.traced(u, mask)  # on votes
+    out = layer(u, mask, full=True)
+    torch.testing.assert_close((out.capsules, out.activations), (expected.capsules, expected.activations))
+    assert not torch.allclose(out.capsules, _with_iterations(layer, 1)(u, mask))
+
+
+def _with_iterations(layer, iterations):
+    changed = copy.deepcopy(layer)
+    changed.options = dataclasses.replace(layer.options, iterations=iterations)
+    return changed
 
 
 def test_wrong_names_and_settings_say_what_there_is():

@@ -21,13 +21,17 @@ ODD_SIZES = pairwise_cases(
         "leaky": (False, True),
         "mask": (False, True),
         "gradient": ("all", "last"),
+        "centre": ("sum", "capsule", "direction"),
+        "sharpness": (1.0, 7.0),
     }
 )
 FULL_SIZE = [
-    dict(I=1152, J=10, D=16, P=8, R=3, shared=False, bias=True, leaky=False, mask=False, gradient="all"),
-    dict(I=1152, J=11, D=3, P=5, R=2, shared=True, bias=False, leaky=True, mask=True, gradient="all"),
-    dict(I=1152, J=1, D=1, P=1, R=5, shared=False, bias=True, leaky=True, mask=True, gradient="all"),
-    dict(I=1152, J=2, D=16, P=8, R=4, shared=True, bias=True, leaky=False, mask=False, gradient="last"),
+    dict(I=1152, J=10, D=16, P=8, R=3, shared=False, bias=True, leaky=False, mask=False, gradient="all", centre="sum"),
+    dict(
+        I=1152, J=11, D=3, P=5, R=2, shared=True, bias=False, leaky=True, mask=True, gradient="all", centre="direction"
+    ),
+    dict(I=1152, J=1, D=1, P=1, R=5, shared=False, bias=True, leaky=True, mask=True, gradient="all", centre="capsule"),
+    dict(I=1152, J=2, D=16, P=8, R=4, shared=True, bias=True, leaky=False, mask=False, gradient="last", centre="sum"),
 ]
 
 
@@ -56,33 +60,62 @@ def case_name(case):
 @pytest.mark.parametrize("case", ODD_SIZES + FULL_SIZE, ids=case_name)
 def test_eager_equals_naive(case):
     u, weight, bias, mask = make_inputs(case)
-    options = RoutingOptions(case["R"], case["leaky"], case["gradient"])
-    keywords = dict(iterations=case["R"], leaky=case["leaky"], mask=mask, gradient=case["gradient"])
+    options = RoutingOptions(case["R"], case["leaky"], case["gradient"], case["centre"], case.get("sharpness", 1.0))
     grad_output = torch.randn(3, case["J"], case["D"], dtype=torch.float64)
 
     def loops(u, weight, bias):
         return naive.capsule_linear(u, weight, bias, mask, options)
 
     def one_op(u, weight, bias):
-        return ops.capsule_linear(u, weight, bias=bias, backend="eager", **keywords)
+        return ops.capsule_linear(u, weight, bias=bias, mask=mask, backend="eager", **vars(options))
 
-    def two_ops(u, weight, bias):
-        return ops.dynamic_routing(ops.votes(u, weight), bias=bias, **keywords)
+    def plain_loop(u, weight, bias):
+        return ops.capsule_linear(u, weight, bias=bias, mask=mask, return_trace=True, **vars(options))[0]
 
     expected = value_and_gradients(loops, u, weight, bias, grad_output)
-    for function in (one_op, two_ops):
+    for function in (one_op, plain_loop):
         for got, wanted in zip(value_and_gradients(function, u, weight, bias, grad_output), expected, strict=True):
             torch.testing.assert_close(got, wanted, rtol=1e-10, atol=1e-10)
 
 
+RELATIVES = {
+    "fixed-point": (dict(centre="capsule"), ops.fixed_point_routing, {}),
+    "normalized": (dict(centre="direction"), ops.normalized_routing, {}),
+    "k-means": (dict(centre="direction", sharpness=7.0), ops.k_means_routing, dict(distance="inner", temperature=7.0)),
+}
+
+
+@pytest.mark.parametrize("name", RELATIVES)
+@pytest.mark.parametrize("iterations", [1, 2, 4])
+def test_the_relatives_of_dynamic_routing_in_one_op_equal_those_on_votes(name, iterations):
+    options, on_votes, settings = RELATIVES[name]
+    u, weight, bias, mask = make_inputs(dict(I=9, J=4, D=5, P=3, shared=False, bias=name != "k-means", mask=True))
+    grad_output = torch.randn(3, 4, 5, dtype=torch.float64)
+
+    def one_op(u, weight, bias):
+        return ops.capsule_linear(u, weight, iterations, bias, mask=mask, **options)
+
+    def two_ops(u, weight, bias):
+        keywords = settings if bias is None else {**settings, "bias": bias}
+        return on_votes(ops.votes(u, weight), iterations, mask=mask, **keywords).capsules
+
+    got = value_and_gradients(one_op, u, weight, bias, grad_output)
+    torch.testing.assert_close(got, value_and_gradients(two_ops, u, weight, bias, grad_output), rtol=1e-9, atol=1e-10)
+
+
+def test_an_unknown_centre_lists_the_choices():
+    with pytest.raises(ValueError, match="unknown centre 'mean'; choose from 'sum', 'capsule', 'direction'"):
+        ops.capsule_linear(torch.randn(2, 3, 4), torch.randn(3, 2, 5, 4), centre="mean")
+
+
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("leaky", [False, True])
-def test_gradcheck(shared, leaky):
+@pytest.mark.parametrize(("leaky", "centre"), [(False, "sum"), (True, "sum"), (False, "capsule"), (False, "direction")])
+def test_gradcheck(shared, leaky, centre):
     case = dict(I=4, J=3, D=2, P=3, shared=shared, bias=True, mask=False)
     inputs = [t.requires_grad_() for t in make_inputs(case, B=2)[:3]]
 
     def one_op(u, weight, bias):
-        return ops.capsule_linear(u, weight, 3, bias, leaky)
+        return ops.capsule_linear(u, weight, 3, bias, leaky, centre=centre)
 
     def two_ops(u, weight, bias):
         return ops.dynamic_routing(ops.votes(u, weight), 3, bias, leaky)

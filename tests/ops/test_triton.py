@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -52,6 +52,8 @@ class Case:
     leaky: bool = False
     bias: bool = True
     gradient: str = "all"
+    centre: str = "sum"
+    sharpness: float = 1.0
 
     def inputs(self, seed: int = 0) -> list[Tensor]:
         generator = torch.Generator().manual_seed(seed)
@@ -68,7 +70,8 @@ class Case:
         """Capsules and every gradient."""
         leaves = [x.detach().to(dtype or x.dtype).requires_grad_() for x in inputs]
         bias = leaves[2] if self.bias else None
-        capsules = ops.capsule_linear(leaves[0], leaves[1], self.R, bias, self.leaky, backend, gradient=self.gradient)
+        how = {"gradient": self.gradient, "centre": self.centre, "sharpness": self.sharpness}
+        capsules = ops.capsule_linear(leaves[0], leaves[1], self.R, bias, self.leaky, backend, **how)
         grad = torch.randn(capsules.shape, generator=torch.Generator().manual_seed(7)).to(DEVICE, inputs[0].dtype)
         return [capsules.detach(), *torch.autograd.grad(capsules, leaves, grad.to(capsules.dtype))]
 
@@ -85,6 +88,12 @@ CASES = [
     Case(R=1, I=20),
     Case(dtype=torch.float16, R=2),
     Case(dtype=torch.bfloat16, R=2, shared=True),
+    Case(R=4, centre="capsule"),
+    Case(B=33, I=9, J=2, D=16, P=8, R=3, centre="capsule", leaky=True),
+    Case(R=4, centre="direction"),
+    Case(R=3, centre="direction", sharpness=5.0, bias=False),
+    Case(dtype=torch.bfloat16, R=3, centre="direction", shared=True),
+    Case(R=3, centre="capsule", gradient="last"),
 ]
 
 
@@ -132,7 +141,8 @@ def test_views_and_expanded_gradients() -> None:
 def test_zero_input_has_a_finite_gradient_and_an_empty_batch_works() -> None:
     case = Case(bias=False)
     zero, weight = (torch.zeros_like(x) for x in case.inputs())
-    assert all(bool(x.isfinite().all()) for x in case.run([zero, weight], "triton"))
+    for centre in ("sum", "capsule", "direction"):
+        assert all(bool(x.isfinite().all()) for x in replace(case, centre=centre).run([zero, weight], "triton"))
     capsules, grad_u, grad_weight = case.run([zero[:0], weight], "triton")
     assert (capsules.shape, grad_u.shape) == ((0, 3, 4), (0, 9, 6))
     assert not grad_weight.any()
@@ -141,7 +151,8 @@ def test_zero_input_has_a_finite_gradient_and_an_empty_batch_works() -> None:
 @needs_kernels
 def test_registration_and_whole_graph_compilation() -> None:
     leaves = [x.requires_grad_() for x in Case(B=2, I=2, J=2, R=2).inputs()]
-    torch.library.opcheck(torch.ops.torchcaps.route.default, (*leaves, 2, False, True))
+    torch.library.opcheck(torch.ops.torchcaps.route.default, (*leaves, 2, False, True, True, None))
+    torch.library.opcheck(torch.ops.torchcaps.route.default, (*leaves, 2, False, True, False, 3.0))
 
     def function(u: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return ops.capsule_linear(u, weight, 2, bias, backend="triton")

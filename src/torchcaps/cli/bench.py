@@ -16,6 +16,7 @@ __all__ = ["register"]
 BENCHMARKS = {
     "capsnet_cpu": "CapsNet on a CPU: textbook, ours, bf16, and without routing",
     "data": "MultiMNIST, loader and augmentation, on the CPU or a GPU",
+    "routing_family": "relatives of dynamic routing, handed votes and in one op, on the CPU or a GPU",
     "routing_gpu": "votes and routing alone on a GPU: textbook, eager, compiled, fused",
     "step_gpu": "the whole training step on a GPU, and what makes its convolutions fast",
     "studio_page": "the studio's page in a browser: slider, stroke, first paint, bundle",
@@ -47,7 +48,7 @@ def bench(
     """
     if list_names:
         for known, what in BENCHMARKS.items():
-            typer.echo(f"{known:12} {what}")
+            typer.echo(f"{known:14} {what}")
         return
     if name is not None and name not in BENCHMARKS:
         raise TorchcapsError(f"no benchmark is named {name!r}; choose from {', '.join(BENCHMARKS)}")

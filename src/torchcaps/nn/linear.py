@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.nn import init
 
 from torchcaps import ops
-from torchcaps.nn.routing import DynamicRouting, LayerSizes, LeakyRouting, RoutingAlgorithm
+from torchcaps.nn.routing import DynamicRouting, LayerSizes, RoutingAlgorithm
 from torchcaps.nn.routing.calling import route, routing_for_layer
+from torchcaps.nn.routing.fused import fused_options
 from torchcaps.nn.start_values import BIAS_START, CAPSULE_STD, truncated_normal_
 from torchcaps.ops import RoutingOutput, RoutingTrace
 from torchcaps.ops.routing.checks import check_mask
@@ -82,17 +83,15 @@ class CapsuleLinear(nn.Module):
         if in_types is not None and in_capsules is not None and in_capsules % in_types:
             raise ValueError(f"{in_capsules} lower capsules are not a multiple of {in_types} types")
         self.in_capsules, self.in_types = in_capsules, in_types
-        self.options = RoutingOptions(iterations, leaky, gradient)
+        options = RoutingOptions(iterations, leaky, gradient)
         chosen = routing_for_layer(
-            routing, LayerSizes(in_capsules, out_capsules, in_dim, out_dim, device, dtype), self.options
+            routing, LayerSizes(in_capsules, out_capsules, in_dim, out_dim, device, dtype), options
         )
-        # One fused op forms the votes of dynamic routing and routes them; every other routing is handed votes.
-        # So is one derived from it, which may do anything else.
-        fused = type(chosen) in (DynamicRouting, LeakyRouting)
-        self.routing: str | Routing = "dynamic" if fused else chosen
-        if fused:
-            assert isinstance(chosen, DynamicRouting)
-            self.options = chosen.options
+        fused = fused_options(chosen)
+        self.forms_votes = fused is None  # else one op forms them and routes them, a few at a time or none at all
+        self.options = options if fused is None else fused
+        dynamic = fused is not None and isinstance(chosen, DynamicRouting)
+        self.routing: str | Routing = "dynamic" if dynamic else chosen
         self.backend = backend
         different = in_capsules if in_types is None else in_types  # transformations for each upper capsule
         shape = (out_capsules, out_dim, in_dim)
@@ -127,7 +126,7 @@ class CapsuleLinear(nn.Module):
         ``activations`` say how present each lower capsule is, for routings that ask for it; without them their
         lengths do.
         """
-        if callable(self.routing):
+        if self.forms_votes:
             out = self._route(u, mask, activations, return_trace=False)
             return out if full else out.capsules
         capsules = ops.capsule_linear(
@@ -139,6 +138,8 @@ class CapsuleLinear(nn.Module):
             self.backend,
             mask=mask,
             gradient=self.options.gradient,
+            centre=self.options.centre,
+            sharpness=self.options.sharpness,
         )
         return RoutingOutput(capsules, ops.capsule_lengths(capsules)) if full else capsules
 

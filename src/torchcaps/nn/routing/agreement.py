@@ -50,11 +50,11 @@ class DynamicRouting(RoutingAlgorithm):
         lower: Tensor | None = None,
         return_trace: bool = False,
     ) -> RoutingOutput:
-        how: dict[str, Any] = dict(vars(self.options), bias=bias, mask=mask)
+        how = self.options.iterations, bias, self.options.leaky, mask, self.options.gradient
         if return_trace:
-            capsules, trace = ops.dynamic_routing(votes, return_trace=True, **how)
+            capsules, trace = ops.dynamic_routing(votes, *how, return_trace=True)
             return RoutingOutput(capsules, ops.capsule_lengths(capsules), trace)
-        capsules = ops.dynamic_routing(votes, **how)
+        capsules = ops.dynamic_routing(votes, *how)
         return RoutingOutput(capsules, ops.capsule_lengths(capsules))
 
 

@@ -21,7 +21,8 @@ def routing_for_layer(
 ) -> Callable[..., Any]:
     """The routing that a layer calls: built from a name or a name with settings, or the object or function itself."""
     if isinstance(routing, str | Mapping):
-        return create_routing(routing, sizes, vars(options))
+        inherited = {"iterations": options.iterations, "leaky": options.leaky, "gradient": options.gradient}
+        return create_routing(routing, sizes, inherited)
     if not callable(routing):
         raise TypeError(
             f"routing must be a name, a name with settings, a routing object or a function on votes, got {routing!r}"

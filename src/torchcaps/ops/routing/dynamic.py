@@ -51,7 +51,6 @@ def dynamic_routing(
     *,
     return_trace: Literal[True],
 ) -> tuple[Tensor, RoutingTrace]: ...
-@without_autocast
 def dynamic_routing(
     votes: Tensor,
     iterations: int = 3,
@@ -86,7 +85,13 @@ def dynamic_routing(
         >>> capsules.shape, trace.coefficients.shape
         (torch.Size([2, 10, 16]), torch.Size([3, 2, 1152, 10]))
     """
-    options = RoutingOptions(iterations, leaky, gradient)
+    return _route_votes(votes, bias, mask, RoutingOptions(iterations, leaky, gradient), return_trace)
+
+
+@without_autocast
+def _route_votes(
+    votes: Tensor, bias: Tensor | None, mask: Tensor | None, options: RoutingOptions, return_trace: bool
+) -> Tensor | tuple[Tensor, RoutingTrace]:
     if votes.ndim != 4 or not votes.is_floating_point():
         raise ValueError(
             f"votes must be floating point [B, I, J, D], got {votes.dtype} {list(votes.shape)}; "
@@ -122,6 +127,8 @@ def capsule_linear(
     *,
     mask: Tensor | None = ...,
     gradient: str = ...,
+    centre: str = ...,
+    sharpness: float = ...,
 ) -> Tensor: ...
 @overload
 def capsule_linear(
@@ -135,6 +142,8 @@ def capsule_linear(
     return_trace: Literal[True],
     mask: Tensor | None = ...,
     gradient: str = ...,
+    centre: str = ...,
+    sharpness: float = ...,
 ) -> tuple[Tensor, RoutingTrace]: ...
 def capsule_linear(
     u: Tensor,
@@ -147,6 +156,8 @@ def capsule_linear(
     *,
     mask: Tensor | None = None,
     gradient: str = "all",
+    centre: str = "sum",
+    sharpness: float = 1.0,
 ) -> Tensor | tuple[Tensor, RoutingTrace]:
     """Votes (Eq. 2) and routing (Procedure 1) in one op, so that all votes need never exist at once.
 
@@ -155,6 +166,10 @@ def capsule_linear(
     Args:
         backend: ``"naive"``, ``"eager"``, ``"triton"`` or ``"auto"``; see :func:`torchcaps.explain_backend`.
         iterations, bias, leaky, mask, gradient, return_trace: as in :func:`dynamic_routing`.
+        centre: what the votes are compared with after each iteration. ``"sum"`` is dynamic routing; ``"capsule"``, the
+            capsule of that iteration alone, is :func:`fixed_point_routing`; ``"direction"``, a vector of length
+            ``sharpness`` along it, is :func:`normalized_routing`, and :func:`k_means_routing` by inner product with
+            ``sharpness`` as K and no bias.
 
     Shape:
         u: ``[B, I, P]``. weight: ``[I, J, D, P]``, or ``[J, D, P]`` shared by all lower capsules.
@@ -166,7 +181,7 @@ def capsule_linear(
         >>> ops.capsule_linear(torch.randn(2, 1152, 8), torch.randn(1152, 10, 16, 8)).shape
         torch.Size([2, 10, 16])
     """
-    options = RoutingOptions(iterations, leaky, gradient)
+    options = RoutingOptions(iterations, leaky, gradient, centre, sharpness)
     u, weight = _common_dtype(u, weight)
     check_linear(u, weight)
     check_bias(bias, weight.shape[-3], weight.shape[-2])
@@ -174,7 +189,7 @@ def capsule_linear(
         mask = check_mask(mask, u.shape[0], u.shape[1])
         u = u.masked_fill(~mask[:, :, None], 0)  # a zero capsule casts zero votes
     if return_trace:
-        return dynamic_routing(votes(u, weight), iterations, bias, leaky, mask, gradient, return_trace=True)
+        return _route_votes(votes(u, weight), bias, mask, options, return_trace=True)
     return _capsule_linear(u, weight, bias, mask, options, backend)
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.ops.routing.checks import inside_transform
-from torchcaps.ops.routing.loop import Iteration, form_votes, iterate
+from torchcaps.ops.routing.loop import Iteration, centre_of, form_votes, iterate
 from torchcaps.ops.routing.options import RoutingOptions
 from torchcaps.ops.squash import squash
 
@@ -100,27 +100,32 @@ def _route_backward(
     total = torch.zeros_like(grad_output)
     for iteration in reversed(range(len(steps))):
         step = steps[iteration]
-        grad_sums = _squash_backward(step.sums, grad_output)
+        grad_sums = _gradient_of_sums(step.sums, grad_output, options if grad_logits is not None else None)
         total += grad_sums
         numbers.append(step.coefficients)
         vectors.append(grad_sums)
-        if grad_logits is not None:  # b ← b + û·v at the end of this iteration
+        if grad_logits is not None:  # b ← b + û·v at the end of this iteration, or b ← û·v
             numbers.append(grad_logits)
-            vectors.append(step.outputs)
+            vectors.append(step.centres)
         if iteration == 0 or options.gradient == "last":
             break
         grad_coefficients = (votes @ grad_sums.unsqueeze(3)).squeeze(3)
         weighted = step.coefficients * grad_coefficients
         through_softmax = weighted - step.coefficients * weighted.sum(dim=1, keepdim=True)
-        grad_logits = through_softmax if grad_logits is None else grad_logits + through_softmax
+        if grad_logits is None or options.centre != "sum":
+            grad_logits = through_softmax
+        else:
+            grad_logits = grad_logits + through_softmax
         grad_output = (grad_logits.unsqueeze(2) @ votes).squeeze(2)
     return torch.stack(numbers, dim=3) @ torch.stack(vectors, dim=2), total
 
 
-def _squash_backward(sums: Tensor, grad_output: Tensor) -> Tensor:
+def _gradient_of_sums(sums: Tensor, grad_output: Tensor, options: RoutingOptions | None) -> Tensor:
+    """Back through the squash of the last iteration; with ``options`` through the centres that the others leave."""
     with torch.enable_grad():
         leaf = sums.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(squash(leaf), leaf, grad_output)
+        left = squash(leaf) if options is None else centre_of(leaf, options)
+        (gradient,) = torch.autograd.grad(left, leaf, grad_output)
     return gradient
 
 

@@ -1,4 +1,4 @@
-"""Procedure 1 in plain PyTorch, differentiable to any order."""
+"""Procedure 1 and its relatives in plain PyTorch, differentiable to any order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from torchcaps.ops.routing.options import RoutingOptions
 from torchcaps.ops.squash import squash
 
-__all__ = ["Iteration", "form_votes", "iterate"]
+__all__ = ["Iteration", "centre_of", "form_votes", "iterate"]
 
 
 class Iteration(NamedTuple):
@@ -20,6 +20,7 @@ class Iteration(NamedTuple):
     coefficients: Tensor  # [B, J, I]
     sums: Tensor  # [B, J, D]
     outputs: Tensor  # [B, J, D]
+    centres: Tensor  # [B, J, D], which the votes are compared with next
 
 
 def form_votes(u: Tensor, weight: Tensor) -> Tensor:
@@ -53,10 +54,17 @@ def iterate(votes: Tensor, bias: Tensor | None, options: RoutingOptions) -> list
         if bias is not None:
             sums = sums + (bias if last or options.gradient == "all" else bias.detach())
         outputs = squash(sums)
-        steps.append(Iteration(logits, coefficients, sums, outputs))
+        centres = centre_of(sums, options) if options.centre == "direction" else outputs
+        steps.append(Iteration(logits, coefficients, sums, outputs, centres))
         if not last:
-            logits = logits + (inner @ outputs.unsqueeze(3)).squeeze(3)
+            agreement = (inner @ centres.unsqueeze(3)).squeeze(3)
+            logits = logits + agreement if options.centre == "sum" else agreement
     return steps
+
+
+def centre_of(sums: Tensor, options: RoutingOptions) -> Tensor:
+    """What the votes are compared with after an iteration that ended with these sums ``[B, J, D]``."""
+    return options.sharpness * squash(sums, kind="unit") if options.centre == "direction" else squash(sums)
 
 
 def coupling(logits: Tensor, leaky: bool) -> Tensor:

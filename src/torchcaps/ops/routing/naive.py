@@ -1,4 +1,4 @@
-"""The ground truth: Procedure 1 and Eqs. 1 to 3 written as loops in float64, to be checked by eye.
+"""The ground truth: Procedure 1, its relatives and Eqs. 1 to 3 as loops in float64, to be checked by eye.
 
 Every fast version is compared with this one, in values and gradients. It is slow on purpose: nothing is
 vectorised but the batch and the components of a vector, and it shares no code with the fast versions.
@@ -21,6 +21,12 @@ def squash(s: Tensor) -> Tensor:
     return torch.where(squared > 0, squared / (1 + squared) * s / safe.sqrt(), 0.0 * s)
 
 
+def unit(s: Tensor) -> Tensor:
+    """``[B, D]`` at length 1; a zero vector stays zero, and so does its gradient."""
+    squared = (s * s).sum(dim=1, keepdim=True)
+    return torch.where(squared > 0, s / torch.where(squared > 0, squared, 1.0).sqrt(), 0.0 * s)
+
+
 def coupling(logits: list[Tensor], leaky: bool) -> list[Tensor]:
     """Eq. 3: softmax over the parents j of one child; ``[B]`` each."""
     highest = torch.stack([*logits, torch.zeros_like(logits[0])]).amax(dim=0).detach()
@@ -37,11 +43,12 @@ def route(votes: list[list[Tensor]], present: Tensor, bias: Tensor | None, optio
     B = len(present)
     logits = [[torch.zeros(B, dtype=torch.float64, device=present.device) for _ in range(J)] for _ in range(I)]
     outputs: list[Tensor] = []
+    centres: list[Tensor] = []
     for iteration in range(1, options.iterations + 1):
         coefficients = [coupling(logits[i], options.leaky) for i in range(I)]
         if options.gradient == "last":
             coefficients = [[c.detach() for c in row] for row in coefficients]
-        outputs = []
+        outputs, centres = [], []
         for j in range(J):
             s = sum(
                 ((present[:, i] * coefficients[i][j]).unsqueeze(1) * votes[i][j] for i in range(I)),
@@ -50,11 +57,13 @@ def route(votes: list[list[Tensor]], present: Tensor, bias: Tensor | None, optio
             if bias is not None:
                 s = s + bias[j]
             outputs.append(squash(s))
+            centres.append(options.sharpness * unit(s) if options.centre == "direction" else squash(s))
         if iteration == options.iterations:
             break
         for i in range(I):
             for j in range(J):
-                logits[i][j] = logits[i][j] + (votes[i][j] * outputs[j]).sum(dim=1)
+                agreement = (votes[i][j] * centres[j]).sum(dim=1)
+                logits[i][j] = logits[i][j] + agreement if options.centre == "sum" else agreement
     return torch.stack(outputs, dim=1)
 
 

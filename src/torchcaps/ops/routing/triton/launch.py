@@ -19,7 +19,7 @@ from torchcaps.ops.routing.triton.squash_kernels import (
 from torchcaps.ops.routing.triton.tiles import Tile, Tiles, choose_tiles, next_power_of_two, slots_for
 from torchcaps.ops.triton_support import on_device
 
-__all__ = ["Saved", "route", "route_backward"]
+__all__ = ["Centre", "Saved", "route", "route_backward"]
 
 MOST_SLOTS = 128
 SLOT_BLOCK = 64  # slots that are added up at a time
@@ -29,8 +29,22 @@ class Saved(NamedTuple):
     """What the backward pass needs besides the inputs; R is the number of iterations."""
 
     sums: Tensor  # [R, B, J, D] float32
-    agreed: Tensor  # [R−1, B, J, D] float32, sums of the outputs of iterations 1 … r
+    agreed: Tensor  # [R−1, B, J, D] float32, what the votes of iterations 2 … R are compared with
     normalisers: Tensor  # [R−1, B, 2, I] float32, of iterations 2 … R
+
+
+class Centre(NamedTuple):
+    """What the votes are compared with after an iteration; see :class:`RoutingOptions`."""
+
+    adds_up: bool = True
+    sharpness: float | None = None  # the length of a direction; None for the capsules themselves
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        return {"ADD_UP": self.adds_up, "DIRECTION": self.sharpness is not None}
+
+
+THE_SUM = Centre()
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,14 @@ class Problem:
 
 
 def route(
-    u: Tensor, weight: Tensor, bias: Tensor | None, iterations: int, leaky: bool, tf32: bool, tiles: Tiles | None = None
+    u: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    iterations: int,
+    leaky: bool,
+    tf32: bool,
+    tiles: Tiles | None = None,
+    centre: Centre = THE_SUM,
 ) -> tuple[Tensor, Saved]:
     """``u`` ``[B, I, P]``, ``weight`` ``[I, J, D, P]`` or ``[J, D, P]``, both contiguous → capsules ``[B, J, D]``."""
     problem = Problem.of(u, weight, leaky, tf32, tiles)
@@ -128,8 +149,9 @@ def route(
             last = r == iterations - 1
             finish_forward_kernel[(B * J,)](
                 partial_sums, partial_sums if bias is None else bias, agreed, saved.sums[r],
-                partial_sums if last else saved.agreed[r], capsules, problem.share, B * J, slots,
-                J=J, D=D, UNIFORM=uniform, LAST=last, BIAS=bias is not None,
+                partial_sums if last else saved.agreed[r], capsules,
+                problem.share, centre.sharpness or 0.0, B * J, slots,
+                J=J, D=D, UNIFORM=uniform, LAST=last, BIAS=bias is not None, **centre.flags,
                 DP=problem.padded_d, SLOT_BLOCK=SLOT_BLOCK, num_warps=1,
             )  # fmt: skip
     return capsules, saved
@@ -144,6 +166,7 @@ def route_backward(
     all_iterations: bool,
     tf32: bool,
     tiles: Tiles | None = None,
+    centre: Centre = THE_SUM,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of ``u``, of ``weight`` and of the bias (float32 ``[J, D]``)."""
     problem = Problem.of(u, weight, leaky, tf32, tiles)
@@ -172,8 +195,8 @@ def route_backward(
             last, uniform = r == R - 1, r == 0
             g = grad_sums[r - lowest]
             finish_backward_kernel[(B * J,)](
-                grad_capsules, partial_pull, pull, saved.sums[r], g, B * J, slots,
-                D=D, LAST=last, FIRST_PULL=r == R - 2, DP=problem.padded_d,
+                grad_capsules, partial_pull, pull, saved.sums[r], g, centre.sharpness or 0.0, B * J, slots,
+                D=D, LAST=last, FIRST_PULL=r == R - 2, **centre.flags, DP=problem.padded_d,
                 SLOT_BLOCK=SLOT_BLOCK, num_warps=1,
             )  # fmt: skip
             agreed = g if uniform else saved.agreed[r - 1]

@@ -1,8 +1,9 @@
 """Between two passes over the children: add the slots up, then squash (Eq. 1) or its gradient; small kernels.
 
 With ``n = ‖s‖`` and ``h² = 1 + n²``, ``v = s n/h²`` and the gradient is ``n/h² (g + (1 − n²)/h² (ŝ·g) ŝ)`` with
-``ŝ = s/n``, and 0 at ``s = 0``. It is taken in float64: D numbers for each parent cost nothing, their squares cannot
-overflow, and what rounding does here would be common to all children.
+``ŝ = s/n``, and 0 at ``s = 0``. Where the votes are compared with a direction of length K instead, it is ``K ŝ`` and
+``K/n (g − (ŝ·g) ŝ)``. Both are taken in float64: D numbers for each parent cost nothing, their squares cannot overflow,
+and what rounding does here would be common to all children.
 """
 
 # mypy: ignore-errors
@@ -34,11 +35,12 @@ def _add_slots(partial, row, rows, slots, D: tl.constexpr, DP: tl.constexpr, SLO
 def finish_forward_kernel(
     partial_sums,  # [slots, B, J, D] float32
     bias,  # [J, D]; read when BIAS
-    agreed_before,  # [B, J, D] float32; read when not UNIFORM
+    agreed_before,  # [B, J, D] float32; read when ADD_UP and not UNIFORM
     sums,  # [B, J, D] float32, written
-    agreed,  # [B, J, D] float32, written when not LAST: the sum of the outputs of all iterations so far
+    agreed,  # [B, J, D] float32, written when not LAST: V, which the votes are compared with next
     capsules,  # [B, J, D], written when LAST
     share,  # the coefficient when UNIFORM
+    sharpness,  # the length of V when DIRECTION
     rows,
     slots,
     J,
@@ -46,6 +48,8 @@ def finish_forward_kernel(
     UNIFORM: tl.constexpr,
     LAST: tl.constexpr,
     BIAS: tl.constexpr,
+    ADD_UP: tl.constexpr,  # V is the sum of the outputs of all iterations so far, not the last alone
+    DIRECTION: tl.constexpr,  # V has the direction of the sums
     DP: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
 ):
@@ -60,11 +64,14 @@ def finish_forward_kernel(
     tl.store(sums + row * D + d, s, mask=inside)
     wide = s.to(tl.float64)
     squared = tl.sum(wide * wide, axis=0)
-    v = (wide * (tl.sqrt(squared) / (1.0 + squared))).to(tl.float32)
+    if DIRECTION and not LAST:
+        v = (wide * (sharpness / tl.sqrt(tl.maximum(squared, 1e-300)))).to(tl.float32)
+    else:
+        v = (wide * (tl.sqrt(squared) / (1.0 + squared))).to(tl.float32)
     if LAST:
         tl.store(capsules + row * D + d, v.to(capsules.dtype.element_ty), mask=inside)
     else:
-        if not UNIFORM:
+        if ADD_UP and not UNIFORM:
             v += tl.load(agreed_before + row * D + d, mask=inside, other=0)
         tl.store(agreed + row * D + d, v, mask=inside)
 
@@ -73,14 +80,17 @@ def finish_forward_kernel(
 def finish_backward_kernel(
     grad_capsules,  # [B, J, D]; read when LAST
     partial_pull,  # [slots, B, J, D] float32; read when not LAST
-    pull,  # [B, J, D] float32, read and written when not LAST: the gradient of V, which later iterations add to
+    pull,  # [B, J, D] float32, read and written when ADD_UP and not LAST: the gradient of V so far
     sums,  # [B, J, D] float32 of this iteration
     grad_sums,  # [B, J, D] float32, written
+    sharpness,
     rows,
     slots,
     D: tl.constexpr,
     LAST: tl.constexpr,
     FIRST_PULL: tl.constexpr,  # nothing has been added to ``pull`` yet
+    ADD_UP: tl.constexpr,
+    DIRECTION: tl.constexpr,
     DP: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
 ):
@@ -91,15 +101,20 @@ def finish_backward_kernel(
         g = tl.load(grad_capsules + row * D + d, mask=inside, other=0).to(tl.float32)
     else:
         g = _add_slots(partial_pull, row, rows, slots, D, DP, SLOT_BLOCK)
-        if not FIRST_PULL:
-            g += tl.load(pull + row * D + d, mask=inside, other=0)
-        tl.store(pull + row * D + d, g, mask=inside)
+        if ADD_UP:
+            if not FIRST_PULL:
+                g += tl.load(pull + row * D + d, mask=inside, other=0)
+            tl.store(pull + row * D + d, g, mask=inside)
     s = tl.load(sums + row * D + d, mask=inside, other=0)
     wide, wide_g = s.to(tl.float64), g.to(tl.float64)
     squared = tl.sum(wide * wide, axis=0)
     along = tl.sum(wide * wide_g, axis=0) / tl.maximum(squared, 1e-300)  # (ŝ·g)/n; a zero vector gets 0 below
-    factor = tl.sqrt(squared) / (1.0 + squared)
-    grad = factor * (wide_g + (1.0 - squared) / (1.0 + squared) * along * wide)
+    if DIRECTION and not LAST:
+        factor = tl.where(squared > 0.0, sharpness / tl.sqrt(tl.maximum(squared, 1e-300)), 0.0)
+        grad = factor * (wide_g - along * wide)
+    else:
+        factor = tl.sqrt(squared) / (1.0 + squared)
+        grad = factor * (wide_g + (1.0 - squared) / (1.0 + squared) * along * wide)
     tl.store(grad_sums + row * D + d, grad.to(tl.float32), mask=inside)
 
 
