@@ -218,3 +218,15 @@ def test_how_likely_the_papers_spread_is_follows_from_ours():
     chance = chi2.cdf((trials - 1) * (theirs / ours) ** 2, trials - 1)
     words = " ".join((ROOT / "docs/reproduction.md").read_text().split())
     assert f"about once in {round(1 / chance, -1):.0f} times" in words
+
+
+def test_how_fast_the_relatives_of_dynamic_routing_are_is_that_of_the_record():
+    with (ROOT / "records/routing-family/timings.csv").open() as lines:
+        rows = [row for row in csv.DictReader(lines) if row["routing"] != "dynamic"]
+    medians = {(row["routing"], row["case"], row["variant"]): float(row["median_s"]) for row in rows}
+    words = " ".join((ROOT / "docs/performance.md").read_text().split())
+    for case, verb in (("training", "trains"), ("inference", "infers")):
+        ratios = [
+            medians[name, case, "votes"] / medians[name, case, "one op"] for name in {row["routing"] for row in rows}
+        ]
+        assert f"{verb} {min(ratios):.1f} to {max(ratios):.1f}" in words
