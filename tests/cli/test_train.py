@@ -101,6 +101,9 @@ def test_a_damaged_checkpoint_is_said(tmp_path, capsys):
     file.write_bytes(file.read_bytes()[:1000])
     assert main([*arguments, "--resume"]) == 1
     assert "is damaged or not complete" in capsys.readouterr().err
+    file.with_name("training.json").write_text("[1, 2]")
+    assert main([*arguments, "--resume"]) == 1
+    assert "training.json must each hold a table" in " ".join(capsys.readouterr().err.split())
 
 
 def test_recipes_list_show_copy(tmp_path, capsys):

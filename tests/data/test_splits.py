@@ -97,6 +97,13 @@ def test_a_rare_class_keeps_its_example_in_training():
     assert train.class_counts(2)[1] >= 2
 
 
+def test_every_class_of_two_gives_a_test_example():
+    train, test = split_off_test(split_of([0] * 3 + [1] * 3 + [2] * 2 + [3] + [4] * 4), 0.2)
+    assert test.class_counts(5) == [1, 1, 1, 0, 1]
+    assert train.class_counts(5) == [2, 2, 1, 1, 3]
+    assert len(split_off_test(split_of([0] * 20 + [1] * 3), 0.2)[1]) == 5
+
+
 def test_several_labels_are_stratified_by_their_combination():
     combinations = torch.tensor([[1, 0], [0, 1], [1, 1], [0, 0]], dtype=torch.bool)
     split = TrainSplit(torch.zeros(80, 1, 1, 1, dtype=torch.uint8), combinations.repeat(20, 1))

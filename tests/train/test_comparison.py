@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from pathlib import Path
 
@@ -215,6 +216,16 @@ def test_a_study_that_has_not_begun_has_a_page_of_dashes(tmp_path):
     table = study_table(study, tmp_path)
     assert {len(row) for row in table.rows} == {len(table.head)}
     assert all(set(row[5:]) == {"–"} for row in table.rows)
+
+
+def test_a_run_that_was_not_turned_leaves_a_gap_in_the_figure(tmp_path):
+    study = comparison_study("coil20")
+    write_run(tmp_path, "em", 0, 10)
+    folder = write_run(tmp_path, "vb", 0, 20)
+    result = StudyResult.read(folder / "result.json")
+    dataclasses.replace(result, extras={"turned ±15°": (5, 10)}).write(folder)
+    files = {file.name for file in write_study(study, tmp_path)}
+    assert {"errors.png", "comparison.html"} <= files
 
 
 def test_pairs_are_turned_as_they_are_seen():

@@ -13,7 +13,7 @@ import torchcaps
 from torchcaps.data import load
 from torchcaps.errors import DataError
 from torchcaps.train import fit, load_recipe
-from torchcaps.train.checkpoint import CheckpointError, last_checkpoint
+from torchcaps.train.checkpoint import CheckpointError, all_checkpoints, last_checkpoint
 from torchcaps.train.guard import NonFiniteError
 from torchcaps.train.run_folder import RunFolderError
 from training_runs import records, same_weights, tiny_recipe, train_tiny, weights
@@ -160,3 +160,9 @@ def test_a_device_that_is_not_here_is_said(tmp_path):
         fit(tiny_recipe(), run_dir=tmp_path, device="cuda:99")
     with pytest.raises(TorchcapsError, match="no device is named 'gpu'"):
         fit(tiny_recipe(), run_dir=tmp_path, device="gpu")
+
+
+def test_checkpoints_are_in_the_order_of_their_steps(tmp_path):
+    for name in ("step-100000000", "step-99999999", "step-00000003", "step-of-mine"):
+        (tmp_path / name).mkdir()
+    assert [path.name for path in all_checkpoints(tmp_path)] == ["step-00000003", "step-99999999", "step-100000000"]

@@ -57,9 +57,14 @@ def train_and_validation(source: Source, fraction: float = 0.1, *, seed: int = 0
 def split_off_test(
     examples: Split, fraction: float, *, seed: int = 0, keys: Keys | None = None
 ) -> tuple[TrainSplit, TestSplit]:
-    """Divide a set that was published without a test set; ``keys`` replace the positions as what decides."""
+    """Divide a set that was published without a test set; ``keys`` replace the positions as what decides.
+
+    Each class that has two examples gives at least one, where there are no groups; so a set of small classes may give
+    more than was asked for.
+    """
     keys = _counter_keys(seed, len(examples)) if keys is None else keys
-    chosen = held_out(examples, round(len(examples) * _checked_fraction(fraction)), keys)
+    one_class = examples.labels.ndim == 1
+    chosen = held_out(examples, max(1, round(len(examples) * _checked_fraction(fraction))), keys, int(one_class))
     return examples.select(_without(chosen, len(examples)), TrainSplit), examples.select(_tensor(chosen), TestSplit)
 
 
@@ -69,19 +74,22 @@ def path_keys(paths: list[str]) -> Keys:
     return np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64)
 
 
-def held_out(examples: Split, count: int, keys: Keys) -> Indices:
-    """Positions of about ``count`` examples, sorted: small keys first, class by class, group by group."""
+def held_out(examples: Split, count: int, keys: Keys, least: int = 0) -> Indices:
+    """Positions of about ``count`` examples, sorted: small keys first, class by class, group by group.
+
+    Without groups a class gives ``least`` or more, if that leaves it one.
+    """
     if not 0 < count < len(examples):
         raise DataError(f"cannot hold {count} of {len(examples)} examples out; both sides need at least one")
     strata = _strata(examples)
     if examples.groups is None:
-        return _held_out_examples(strata, count, keys)
+        return _held_out_examples(strata, count, keys, least)
     return _held_out_groups(strata, examples.groups.numpy(), count, keys)
 
 
-def _held_out_examples(strata: Indices, count: int, keys: Keys) -> Indices:
+def _held_out_examples(strata: Indices, count: int, keys: Keys, least: int) -> Indices:
     sizes = np.bincount(strata)
-    shares = _proportional_shares(sizes, count)
+    shares = np.maximum(_proportional_shares(sizes, count), np.minimum(least, sizes - 1))
     order = np.lexsort((keys, strata))  # by stratum, then by key
     starts = np.cumsum(sizes) - sizes
     chosen = [order[start : start + share] for start, share in zip(starts, shares, strict=True)]

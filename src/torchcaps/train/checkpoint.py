@@ -119,6 +119,8 @@ def load_checkpoint(path: Path, model: Model) -> Checkpoint:
     try:
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
         values = json.loads((path / "training.json").read_text(encoding="utf-8"))
+        if not isinstance(config, dict) or not isinstance(values, dict):
+            raise ValueError("config.json and training.json must each hold a table")
         weights = load_file(path / "model.safetensors")
         tensors = load_file(path / "training.safetensors")
     except (OSError, ValueError, SafetensorError) as error:
@@ -149,7 +151,11 @@ def _check_architecture(path: Path, config: Mapping[str, Any], model: Model) -> 
 
 def all_checkpoints(folder: Path) -> list[Path]:
     """The complete checkpoints of a run's ``checkpoints`` folder, from first to last."""
-    return sorted(path for path in folder.glob("step-*") if path.is_dir() and not path.is_symlink())
+    numbered = {path: path.name.removeprefix("step-") for path in folder.glob("step-*")}
+    found = [
+        path for path, number in numbered.items() if number.isdecimal() and path.is_dir() and not path.is_symlink()
+    ]
+    return sorted(found, key=lambda path: int(numbered[path]))  # names have at least eight digits, and may have more
 
 
 def _point_last_at(folder: Path, target: Path) -> None:

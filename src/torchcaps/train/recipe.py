@@ -113,9 +113,9 @@ class OptimizerSection:
         require(self.lr > 0 and math.isfinite(self.lr), "optimizer.lr", "above 0", self.lr)
         right = len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas)
         require(right, "optimizer.betas", "two numbers from 0 to below 1", self.betas)
-        require(self.eps > 0, "optimizer.eps", "above 0", self.eps)
-        require(self.weight_decay >= 0, "optimizer.weight_decay", "0 or more", self.weight_decay)
-        require(self.clip_norm >= 0, "optimizer.clip_norm", "0 or more", self.clip_norm)
+        require(0 < self.eps < math.inf, "optimizer.eps", "above 0", self.eps)
+        require(0 <= self.weight_decay < math.inf, "optimizer.weight_decay", "0 or more", self.weight_decay)
+        require(0 <= self.clip_norm < math.inf, "optimizer.clip_norm", "0 or more", self.clip_norm)
         require(0 <= self.sharpness < math.inf, "optimizer.sharpness", "0 or more, such as 0.05", self.sharpness)
 
 
@@ -137,7 +137,7 @@ class ScheduleSection:
         one_of("schedule.name", self.name, ("constant", "exponential", "cosine", "linear"))
         require(0 < self.decay_rate <= 1, "schedule.decay_rate", "above 0 and at most 1", self.decay_rate)
         require(self.decay_steps >= 1, "schedule.decay_steps", "1 or more", self.decay_steps)
-        require(self.floor >= 0, "schedule.floor", "0 or more", self.floor)
+        require(0 <= self.floor < math.inf, "schedule.floor", "0 or more", self.floor)
         require(self.warmup_steps >= 0, "schedule.warmup_steps", "0 or more", self.warmup_steps)
 
 

@@ -72,7 +72,8 @@ def changes_figure(errors: Mapping[str, Sequence[float]], base: float) -> Any:
 def errors_figure(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
     """A panel for each measurement, a line for each network: every seed as a dot, their mean as a bar.
 
-    The networks are the same in all panels; each panel has a scale of its own.
+    The networks are the same in all panels, a line is empty where one was not measured so; each panel has a scale of
+    its own.
     """
     names = list(next(iter(panels.values())))
     figure, axes = new_figure(1.9 + 2.0 * len(panels), 1.0 + 0.27 * len(names), len(panels))
@@ -89,6 +90,8 @@ def errors_figure(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
 
 
 def _seeds(axes: Any, errors: Sequence[float], place: float) -> None:
+    if not errors:
+        return
     mean = fmean(errors)
     axes.plot([mean, mean], [place - 0.21, place + 0.21], color=BLUE, linewidth=2)
     axes.plot(errors, [place] * len(errors), **DOT)

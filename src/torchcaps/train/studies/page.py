@@ -77,7 +77,11 @@ def _draw(study: Study, root: Path, results: Mapping[str, Sequence[StudyResult]]
             upper = max(upper, layers[0].upper)
     panels = {"as they are": {cell: [run.error.percent for run in runs] for cell, runs in results.items()}}
     for name in study.extras:
-        panels[name] = {cell: [run.extra(name).percent for run in runs] for cell, runs in results.items()}
+        measured_so = {
+            cell: [run.extra(name).percent for run in runs if name in run.extras] for cell, runs in results.items()
+        }
+        if any(measured_so.values()):
+            panels[name] = measured_so
     drawings = {"errors": errors_figure(panels)}
     costs = {fact: {cell: fact_number(fact, runs, root) for cell, runs in results.items()} for fact in COSTS}
     measured = {fact: numbers for fact, numbers in costs.items() if any(numbers.values())}
