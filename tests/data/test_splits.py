@@ -122,12 +122,51 @@ def test_a_picture_keeps_its_side_when_others_come():
     assert len(test) == 20
 
 
+def test_folds_hold_every_example_out_once():
+    digits = sample_digits("train")
+    seen = []
+    for fold in range(5):
+        train, validation = validation_split(digits, 0.2, fold=fold)
+        assert validation.class_counts(10) == [20] * 10
+        held = validation.attributes["original_index"].tolist()
+        assert not set(held) & set(train.attributes["original_index"].tolist())
+        seen += held
+    assert sorted(seen) == sorted(digits.attributes["original_index"].tolist())
+    first = validation_split(digits, 0.2)[1].attributes["original_index"].tolist()
+    assert seen[:200] == first
+    with pytest.raises(DataError, match="of 1000 examples nothing is left for fold 5"):
+        validation_split(digits, 0.2, fold=5)
+    with pytest.raises(DataError, match="a fold is 0 or a whole number above it, got -1"):
+        validation_split(digits, 0.2, fold=-1)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 7)), min_size=6, max_size=60), st.booleans())
+def test_folds_never_overlap(rows, grouped):
+    labels, groups = zip(*rows, strict=True)
+    split = split_of(list(labels), list(groups) if grouped else None)
+    if grouped and len(set(groups)) < 2:
+        return
+    held: list[int] = []
+    for fold in range(4):
+        try:
+            train, validation = validation_split(split, 0.25, fold=fold)
+        except DataError:  # nothing is left
+            assert fold
+            break
+        assert sorted(positions(train) + positions(validation)) == list(range(len(rows)))
+        held += positions(validation)
+    assert len(set(held)) == len(held)
+
+
 def test_a_published_validation_set_is_used_as_it_is():
     digits = load("mnist-sample")
     train, validation = train_and_validation(digits, 0.25)
     assert (len(train), len(validation)) == (750, 250)
     published = dataclasses.replace(digits, train=train, validation=validation)
     assert train_and_validation(published, 0.5) == (train, validation)
+    with pytest.raises(DataError, match="has one validation set, that of its publisher, so there is no fold 2"):
+        train_and_validation(published, 0.5, fold=2)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -28,6 +30,11 @@ def test_the_validation_split_is_the_one_of_training(small_run):
     expected = train_and_validation(load("mnist-sample"), 0.1)[1]
     assert (examples.split.images == expected.images).all()
     assert not any("held out" in remark for remark in examples.remarks)
+    run = open_run(small_run)
+    other_fold = replace(run, recipe={**run.recipe, "data": {**run.recipe["data"], "fold": 1}})
+    examples = choose_examples(other_fold, load_model(small_run), split_name="validation")
+    expected = train_and_validation(load("mnist-sample"), 0.1, fold=1)[1]
+    assert (examples.split.images == expected.images).all()
     with pytest.raises(TorchcapsError, match="no split 'middle'; it has train, test"):
         choose_examples(open_run(small_run), load_model(small_run), split_name="middle")
 

@@ -144,6 +144,7 @@ def test_a_second_round_has_the_last_word_on_the_best_three(tmp_path):
     places = {"em": [2, 3, 5], "leaky": [2, 3, 5], "vb": [4]}
     assert {cell.name for cell in study.cells} == {f"{row}.{place}" for row in places for place in places[row]}
     assert (study.split, study.seeds) == ("validation", 3)
+    assert [study.recipe(study.cells[0], seed).data.fold for seed in range(3)] == [0, 1, 2]
     grids = {contestant.name: contestant.grid for contestant in CONTESTANTS}
     assert tuned_settings("mnist", first, finals).changes["em"] == grids["em"][4]
     for place, errors in ((2, 9), (3, 5), (5, 7)):

@@ -170,6 +170,8 @@ def test_one_call_asks_for_one_length():
         ("training.epochs=inf", "training.epochs must be 0 or more, got inf"),
         ("training.steps=0", "set training.steps or training.epochs"),
         ("data.validation=1", "from 0 to below 1"),
+        ("data.fold=-1", "data.fold must be 0 or more, got -1"),
+        ("data.fold=1", "data.validation must be above 0"),
         ("data.task=triple", "'single', 'multimnist'"),
         ("data.task=multimnist", "shifted already"),
         ("model.num_classes=3", "follows from the data"),

@@ -23,9 +23,11 @@ Keys = NDArray[np.uint64]
 
 
 def validation_split(
-    train: TrainSplit, fraction: float | None = None, *, count: int | None = None, seed: int = 0
+    train: TrainSplit, fraction: float | None = None, *, count: int | None = None, seed: int = 0, fold: int = 0
 ) -> tuple[TrainSplit, ValidationSplit]:
     """Divide a training set in one to train on and one to make choices by; a tenth is held out unless told.
+
+    ``fold`` 1, 2, … hold as many others out, none of which an earlier fold had: for cross-validation.
 
     Classes keep their shares. Where the set has groups, a group stands on one side only, and the share of each class
     is then met as nearly as whole groups allow. Where nothing at all would be held out, each class gives its smallest
@@ -43,15 +45,19 @@ def validation_split(
         raise DataError("give the validation split a fraction or a count, not both")
     if count is None:
         count = round(len(train) * _checked_fraction(0.1 if fraction is None else fraction))
-    chosen = held_out(train, count, _counter_keys(seed, len(train)))
+    chosen = held_out(train, count, _counter_keys(seed, len(train)), fold=fold)
     return train.select(_without(chosen, len(train)), TrainSplit), train.select(_tensor(chosen), ValidationSplit)
 
 
-def train_and_validation(source: Source, fraction: float = 0.1, *, seed: int = 0) -> tuple[TrainSplit, ValidationSplit]:
+def train_and_validation(
+    source: Source, fraction: float = 0.1, *, seed: int = 0, fold: int = 0
+) -> tuple[TrainSplit, ValidationSplit]:
     """The publisher's validation set where there is one, else :func:`validation_split` of the training set."""
-    if source.validation is not None:
-        return source.train, source.validation
-    return validation_split(source.train, fraction, seed=seed)
+    if source.validation is None:
+        return validation_split(source.train, fraction, seed=seed, fold=fold)
+    if fold:
+        raise DataError(f"{source.name} has one validation set, that of its publisher, so there is no fold {fold}")
+    return source.train, source.validation
 
 
 def split_off_test(
@@ -74,30 +80,41 @@ def path_keys(paths: list[str]) -> Keys:
     return np.frombuffer(b"".join(digests), dtype=">u8").astype(np.uint64)
 
 
-def held_out(examples: Split, count: int, keys: Keys, least: int = 0) -> Indices:
+def held_out(examples: Split, count: int, keys: Keys, least: int = 0, fold: int = 0) -> Indices:
     """Positions of about ``count`` examples, sorted: small keys first, class by class, group by group.
 
-    Without groups a class gives ``least`` or more, if that leaves it one.
+    Without groups a class gives ``least`` or more, if that leaves it one. A later ``fold`` takes what follows on those
+    before.
     """
+    if fold < 0:
+        raise DataError(f"a fold is 0 or a whole number above it, got {fold}")
     if not 0 < count < len(examples):
         raise DataError(f"cannot hold {count} of {len(examples)} examples out; both sides need at least one")
     strata = _strata(examples)
     if examples.groups is None:
-        return _held_out_examples(strata, count, keys, least)
-    return _held_out_groups(strata, examples.groups.numpy(), count, keys)
+        chosen = _held_out_examples(strata, count, keys, least, fold)
+    else:
+        chosen = _held_out_groups(strata, examples.groups.numpy(), count, keys, fold)
+    if not len(chosen):
+        raise DataError(
+            f"of {len(examples)} examples nothing is left for fold {fold} after {count} or so in each before"
+        )
+    return chosen
 
 
-def _held_out_examples(strata: Indices, count: int, keys: Keys, least: int) -> Indices:
+def _held_out_examples(strata: Indices, count: int, keys: Keys, least: int, fold: int) -> Indices:
     sizes = np.bincount(strata)
     shares = np.maximum(_proportional_shares(sizes, count), np.minimum(least, sizes - 1))
     order = np.lexsort((keys, strata))  # by stratum, then by key
-    starts = np.cumsum(sizes) - sizes
-    chosen = [order[start : start + share] for start, share in zip(starts, shares, strict=True)]
+    ends = np.cumsum(sizes)
+    firsts = ends - sizes + fold * shares
+    lasts = np.minimum(firsts + shares, ends)
+    chosen = [order[first:last] for first, last in zip(firsts, lasts, strict=True)]
     return np.sort(np.concatenate(chosen)).astype(np.int64)
 
 
-def _held_out_groups(strata: Indices, groups: Indices, count: int, keys: Keys) -> Indices:
-    """Take whole groups, in the order of their smallest key, until each stratum has its share."""
+def _held_out_groups(strata: Indices, groups: Indices, count: int, keys: Keys, fold: int) -> Indices:
+    """Take whole groups, in the order of their smallest key, until each stratum has its share; fold after fold."""
     names, group_of = np.unique(groups, return_inverse=True)
     if len(names) < 2:
         raise DataError("all examples belong to one group, so no example can be held out; at least two are needed")
@@ -110,19 +127,23 @@ def _held_out_groups(strata: Indices, groups: Indices, count: int, keys: Keys) -
 
     sizes = np.bincount(group_stratum, weights=group_size, minlength=table.shape[1]).astype(np.int64)
     wanted = _proportional_shares(sizes, count)
-    taken = np.zeros_like(wanted)
-    chosen = np.zeros(len(names), dtype=bool)
-    for group in np.argsort(group_key, kind="stable"):
-        stratum, size = group_stratum[group], group_size[group]
-        missing = wanted[stratum] - taken[stratum]
-        if size < 2 * missing:  # taking it brings the stratum nearer to its share
-            chosen[group] = True
-            taken[stratum] += size
-    if not chosen.any():  # every group is large: the smallest of each class that keeps another one
-        smallest = np.lexsort((group_key, group_size))
-        firsts = smallest[np.unique(group_stratum[smallest], return_index=True)[1]]
-        keeps_another = np.bincount(group_stratum)[group_stratum] > 1
-        chosen[firsts[keeps_another[firsts]] if keeps_another.any() else smallest[:1]] = True
+    left = np.ones(len(names), dtype=bool)  # of the folds before
+    for _ in range(fold + 1):
+        taken = np.zeros_like(wanted)
+        chosen = np.zeros(len(names), dtype=bool)
+        for group in np.argsort(group_key, kind="stable"):
+            stratum, size = group_stratum[group], group_size[group]
+            missing = wanted[stratum] - taken[stratum]
+            if left[group] and size < 2 * missing:  # taking it brings the stratum nearer to its share
+                chosen[group] = True
+                taken[stratum] += size
+        if not chosen.any() and left.any():  # every group is large: the smallest of each class that keeps another one
+            smallest = np.lexsort((group_key, group_size))
+            smallest = smallest[left[smallest]]
+            firsts = smallest[np.unique(group_stratum[smallest], return_index=True)[1]]
+            keeps_another = np.bincount(group_stratum)[group_stratum] > 1
+            chosen[firsts[keeps_another[firsts]] if keeps_another[firsts].any() else smallest[:1]] = True
+        left &= ~chosen
     if chosen.all():
         raise DataError(f"holding {count} examples out would take every group; hold fewer out")
     return np.flatnonzero(chosen[group_of]).astype(np.int64)

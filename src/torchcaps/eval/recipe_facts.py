@@ -33,13 +33,14 @@ class DataChoice:
 class RecipeFacts:
     """The part of a recipe that evaluation needs; the defaults are those of a model without a recipe.
 
-    ``validation`` is the share that training held out: 0 for none, ``None`` where nobody knows.
+    ``validation`` is the share that training held out: 0 for none, ``None`` where nobody knows; ``fold`` says which.
     """
 
     data: DataChoice | None = None
     size: int | tuple[int, int] | None = None
     channels: int | None = None
     validation: float | None = None
+    fold: int = 0
     augment: Augmentations | None = None
 
 
@@ -75,5 +76,6 @@ def recipe_facts(run: Run) -> RecipeFacts:
         size=section.get("size") or None,
         channels=section.get("channels") or None,
         validation=float(section.get("validation", 0.0)),
+        fold=int(section.get("fold", 0)),
         augment=build(steps) if steps else None,
     )

@@ -137,7 +137,7 @@ def _divide(recipe: Recipe, source: Source) -> tuple[TrainSplit, ValidationSplit
         raise DataError(f"{source.name} has no training pictures")
     if recipe.data.validation == 0:
         return source.train, None
-    train, validation = train_and_validation(source, recipe.data.validation, seed=0)
+    train, validation = train_and_validation(source, recipe.data.validation, seed=0, fold=recipe.data.fold)
     if recipe.training.batch_size > len(train):
         raise RecipeError(
             f"training.batch_size is {recipe.training.batch_size}, but only {len(train)} pictures are left to train on "

@@ -63,6 +63,7 @@ class DataSection:
         variant: of MultiMNIST, ``"paper"`` or ``"official"``.
         augment: a list of ``{name = ..., parameters}``, in order; see ``docs/loader.md``.
         validation: share of the training set that is held out to make choices by; 0 trains on all of it.
+        fold: which share: 1, 2, … hold others out than those before, for cross-validation.
         validation_pairs: pairs of held-out digits that are measured, for MultiMNIST; evenly spaced among all.
         validation_augmented: measure held-out pictures as the augmentation changes them, each once and always the same
             way; else only the fixed parts of it act (a central crop, a place in the middle).
@@ -76,6 +77,7 @@ class DataSection:
     variant: str = "paper"
     augment: tuple[Mapping[str, Any], ...] = ()
     validation: float = 0.0
+    fold: int = 0
     validation_pairs: int = 10_000
     validation_augmented: bool = False
     drop_last: bool = True
@@ -84,6 +86,9 @@ class DataSection:
         one_of("data.task", self.task, ("single", "multimnist"))
         one_of("data.variant", self.variant, ("paper", "official"))
         require(0 <= self.validation < 1, "data.validation", "a share from 0 to below 1", self.validation)
+        require(self.fold >= 0, "data.fold", "0 or more", self.fold)
+        if self.fold and not self.validation:
+            raise RecipeError("data.fold says which share is held out, so data.validation must be above 0")
         require(self.size >= 0, "data.size", "0 or a number of pixels", self.size)
         require(self.channels in (0, 1, 3), "data.channels", "0, 1 or 3", self.channels)
         require(self.validation_pairs >= 1, "data.validation_pairs", "1 or more", self.validation_pairs)

@@ -147,6 +147,7 @@ def tuning_study(data: str) -> Study:
         split="validation",
         changes=(*TRAINING, *chosen.changes, HELD_OUT),
         seeds=1,
+        folds=True,
         note=(
             f"{TRIALS} settings for each row, trained alike on five sixths of the training split and measured on the "
             "rest; the test split is not read. The comparison takes the best of each row."
@@ -169,8 +170,8 @@ def finals_study(data: str, first_round: Path) -> Study:
         seeds=3,
         note=(
             f"The best {FINALISTS} of {TRIALS} settings for each row, chosen in shorter runs, trained alike on five "
-            "sixths of the training split and measured on the rest; the test split is not read. The comparison takes "
-            "the setting of each row with the lowest mean, the first of equals."
+            "sixths of the training split and measured on the rest, another sixth for each seed; the test split is not "
+            "read. The comparison takes the setting of each row with the lowest mean, the first of equals."
         ),
     )
 

@@ -83,6 +83,7 @@ class Study:
         changes: laid over every cell's recipe, before its own.
         base: the cell that others are compared with, if any.
         seeds: how many each cell has unless told otherwise.
+        folds: each seed holds other examples out, so that more seeds are also more examples to choose by.
         lists_all: the table has a row for what was not run, too; a list of what was tried has not.
         note: what a reader must know, below the table.
     """
@@ -102,6 +103,7 @@ class Study:
     changes: tuple[str, ...] = ()
     base: str | None = None
     seeds: int = 3
+    folds: bool = False
     lists_all: bool = True
     note: str = ""
 
@@ -135,7 +137,8 @@ class Study:
 
     def recipe(self, cell: Cell, seed: int, changes: Iterable[str] = (), scale: float = 1.0) -> Recipe:
         """The whole recipe of one run of a cell."""
-        recipe = load_recipe(cell.recipe, [*LOG, *self.changes, *cell.changes, *changes, f"seed={seed}"])
+        fold = (f"data.fold={seed}",) if self.folds else ()
+        recipe = load_recipe(cell.recipe, [*LOG, *self.changes, *fold, *cell.changes, *changes, f"seed={seed}"])
         return scaled(recipe, scale)
 
 

@@ -34,7 +34,7 @@ BATCHES_BETWEEN_LOOKS = 20
 def measured_split(recipe: Recipe, source: Source, name: str) -> Split:
     """The test split, or the examples that training by this recipe held out."""
     if name == "validation":
-        return train_and_validation(source, recipe.data.validation, seed=0)[1]
+        return train_and_validation(source, recipe.data.validation, seed=0, fold=recipe.data.fold)[1]
     if source.test is None:
         raise DataError(f"{source.name} has no test split to measure on")
     return source.test
