@@ -6,9 +6,13 @@ import os
 
 import pytest
 import torch
+from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)  # the workers share the cores
+
+settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
+settings.load_profile("no deadline")
 
 
 @pytest.fixture(autouse=True)

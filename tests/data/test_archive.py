@@ -7,7 +7,7 @@ import tarfile
 import zipfile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcaps.data.archive import archive_members
@@ -76,7 +76,6 @@ def test_missing_damaged_and_large_archives_are_named(pack):
         archive_members(data[: len(data) // 2], ("a",), "toy")
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=600))
 def test_random_bytes_raise_our_error(data):
     with pytest.raises(DataError):

@@ -11,7 +11,7 @@ import pickletools
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -102,7 +102,6 @@ def test_pickles_of_another_form_are_refused(content):
         cifar_python_split([pickle.dumps(content, protocol=2)], TrainSplit)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=100))
 def test_random_bytes_raise_our_error(data):
     for read in (cifar_binary_split, cifar_python_split):

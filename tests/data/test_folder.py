@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -293,7 +293,6 @@ def test_too_many_pixels_for_the_memory_are_refused(tmp_path, monkeypatch):
         load(f"folder:{tmp_path}")
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=120), st.sampled_from(sorted(MAGIC)), st.booleans())
 def test_random_bytes_raise_our_error_or_are_skipped(tmp_path_factory, data, suffix, with_magic):
     magic = MAGIC[suffix]

@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from published_files import digits, idx_bytes
@@ -58,7 +58,6 @@ def test_files_that_do_not_belong_together_are_noticed():
         idx_split(idx_bytes(images), idx_bytes(labels), TrainSplit)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=64), st.binary(max_size=64))
 @example(b"\x00\x00\x08\x03" + bytes(12), b"\x00\x00\x08\x01" + bytes(4))
 @example(b"\x00\x00\x08\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"")
@@ -70,7 +69,6 @@ def test_random_bytes_raise_our_error_or_are_a_picture(images, labels):
     assert len(split.images) == len(split.labels) > 0
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_random_bytes_behind_a_right_header_are_counted(data):
     header = b"\x00\x00\x08\x01" + len(data).to_bytes(4, "big")
@@ -79,7 +77,6 @@ def test_random_bytes_behind_a_right_header_are_counted(data):
         parse_idx(header + data + b"x", 1)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_a_folder_of_random_files_raises_our_error(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("idx")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.io
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcaps.data import TestSplit, TrainSplit, validation_split
@@ -114,7 +114,6 @@ def test_coil20_of_another_form_is_refused(change, message):
         coil20_splits(mat(**{**variables, **change}))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_random_bytes_raise_our_error(data):
     with pytest.raises(DataError):

@@ -6,7 +6,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcaps.data import ValidationSplit, load
@@ -93,7 +93,6 @@ def test_pickled_objects_are_refused(tmp_path):
         load(save(tmp_path, images=np.array([{"code": 1}], dtype=object), labels=[0]))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_random_bytes_raise_our_error(data):
     with pytest.raises(DataError):

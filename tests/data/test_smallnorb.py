@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from published_files import norb_bytes
@@ -84,7 +84,6 @@ def test_files_that_do_not_belong_together_are_refused():
         smallnorb_split(norb_bytes(pixels), norb_bytes(categories), norb_bytes(info + 9), TrainSplit)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60), st.sampled_from([0, 0x1E3D4C54, 0x1E3D4C55]))
 def test_random_bytes_raise_our_error_or_are_a_matrix(data, magic):
     data = struct.pack("<I", magic) + data

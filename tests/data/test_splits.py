@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcaps.data import TestSplit, TrainSplit, load, sample_digits, train_and_validation, validation_split
@@ -46,7 +46,6 @@ def test_the_choice_is_the_same_today_and_tomorrow():
     assert other.attributes["original_index"].tolist() != validation.attributes["original_index"].tolist()
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 3), min_size=4, max_size=60),
     st.floats(0.05, 0.95),
@@ -63,7 +62,6 @@ def test_any_set_is_divided_exactly(labels, fraction, seed):
         assert abs(validation.class_counts(4)[label] - share) < 2
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 7)), min_size=6, max_size=60), st.integers(0, 99))
 def test_no_group_stands_on_both_sides(rows, seed):
     labels, groups = zip(*rows, strict=True)
@@ -140,7 +138,6 @@ def test_folds_hold_every_example_out_once():
         validation_split(digits, 0.2, fold=-1)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 7)), min_size=6, max_size=60), st.booleans())
 def test_folds_never_overlap(rows, grouped):
     labels, groups = zip(*rows, strict=True)

@@ -131,7 +131,13 @@ def test_which_routings_run_in_the_op_that_forms_the_votes():
     def forms_votes(routing):
         return nn.CapsuleLinear(7, 3, 4, 5, routing=routing).forms_votes
 
-    assert {name for name in ROUTINGS if not forms_votes(name)} == {"dynamic", "leaky", "fixed-point", "normalized"}
+    assert {name for name in ROUTINGS if not forms_votes(name)} == {
+        "average",
+        "dynamic",
+        "fixed-point",
+        "leaky",
+        "normalized",
+    }
     assert not forms_votes({"name": "k-means", "distance": "inner"})
     assert forms_votes({"name": "normalized", "squash": "half"})
     assert forms_votes(Mine())
@@ -141,6 +147,7 @@ def test_which_routings_run_in_the_op_that_forms_the_votes():
 @pytest.mark.parametrize(
     "routing",
     [
+        {"name": "average"},
         {"name": "fixed-point", "iterations": 4},
         {"name": "normalized", "iterations": 2},
         {"name": "k-means", "distance": "inner", "temperature": 7.0},
@@ -155,7 +162,7 @@ def test_a_layer_that_forms_no_votes_gives_what_its_routing_gives_on_votes(routi
     expected = layer.traced(u, mask)  # on votes
     out = layer(u, mask, full=True)
     torch.testing.assert_close((out.capsules, out.activations), (expected.capsules, expected.activations))
-    assert not torch.allclose(out.capsules, _with_iterations(layer, 1)(u, mask))
+    assert not torch.allclose(out.capsules, _with_iterations(layer, 5)(u, mask))
 
 
 def _with_iterations(layer, iterations):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchcaps.nn.routing.agreement import DynamicRouting, FixedPointRouting, LeakyRouting, NormalizedRouting
+from torchcaps.nn.routing.agreement import (
+    AverageRouting,
+    DynamicRouting,
+    FixedPointRouting,
+    LeakyRouting,
+    NormalizedRouting,
+)
 from torchcaps.nn.routing.clustering import KMeansRouting
 from torchcaps.ops.routing.options import RoutingOptions
 
@@ -24,8 +30,11 @@ def fused_options(routing: Any) -> RoutingOptions | None:
     if kind in (DynamicRouting, LeakyRouting):
         options: RoutingOptions = routing.options
         return options
-    if kind not in (FixedPointRouting, NormalizedRouting, KMeansRouting) or routing.settings["squash"] != "paper":
+    relatives = (AverageRouting, FixedPointRouting, NormalizedRouting, KMeansRouting)
+    if kind not in relatives or routing.settings["squash"] != "paper":
         return None
+    if kind is AverageRouting:
+        return RoutingOptions(iterations=1)
     iterations = routing.settings["iterations"]
     if kind is FixedPointRouting:
         return RoutingOptions(iterations, centre="capsule")

@@ -26,12 +26,27 @@ VOTE_BYTES_AT_A_TIME = {
 
 def capsule_linear(u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
     """``u`` ``[B, I, P]``, ``weight`` ``[I, J, D, P]`` or ``[J, D, P]`` → capsules ``[B, J, D]``."""
+    if options.iterations == 1:
+        return _one_pass(u, weight, bias, options.leaky)
     # The compiler fuses and differentiates the plain loop better than we could, and torch.func can see through it.
     if torch.compiler.is_compiling() or inside_transform():
         return iterate(form_votes(u, weight), bias, options)[-1].outputs.to(u.dtype)
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (u, weight, bias)):
         return _CapsuleLinear.apply(u, weight, bias, options)
     return _route_in_parts(u, weight, bias, options)
+
+
+def _one_pass(u: Tensor, weight: Tensor, bias: Tensor | None, leaky: bool) -> Tensor:
+    """Every vote has the same share, so that s_j = Σ_i W_ij u_i times it is one matrix product, without votes."""
+    J = weight.shape[-3]
+    wide = torch.float32 if u.dtype in (torch.float16, torch.bfloat16) else u.dtype
+    children, transformations = u.to(wide), weight.to(wide)
+    if weight.ndim == 3:
+        sums = torch.einsum("bp,jdp->bjd", children.sum(dim=1), transformations)
+    else:
+        sums = torch.einsum("bip,ijdp->bjd", children, transformations)
+    sums = sums / (J + int(leaky))
+    return squash(sums if bias is None else sums + bias.to(wide)).to(u.dtype)
 
 
 def _route_in_parts(u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
