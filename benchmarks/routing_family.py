@@ -31,6 +31,7 @@ COLUMNS = ("date", "device", "threads", "torch", "routing", "case", "batch", "va
 VOTES, ONE_OP = "votes", "one op"
 ROUTINGS = {
     "dynamic": {"name": "dynamic"},
+    "average": {"name": "average"},
     "fixed-point": {"name": "fixed-point"},
     "normalized": {"name": "normalized"},
     "k-means by inner product": {"name": "k-means", "distance": "inner"},
