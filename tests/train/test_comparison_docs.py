@@ -67,8 +67,98 @@ def test_what_it_says_of_novel_sides_is_that_of_the_records():
     assert (
         f"its interval below those of {['none', 'one', 'two', 'three', 'four', 'five', 'six'][behind]} others" in text
     )
-    assert f"k-means by distance has {max(shares.values()):.1f} %" in text
+    order = sorted(shares, key=shares.__getitem__)
+    assert order[1:3] == ["self-attention", "average (R = 1)"]
+    assert order[-1] == "k-means, Euclidean distance"
+    between = f"{shares[order[1]]:.1f} and {shares[order[-2]]:.1f} %"
+    assert f"k-means by distance is last with {shares[order[-1]]:.1f} %, and all others lie between {between}" in text
     assert {row["held out"] for row in rows.values()} == {"0.000"}
+    sharpest = sorted(rows, key=lambda name: float(rows[name]["parents of a child"]))[:2]
+    assert sharpest == [order[0], order[-1]]
+
+
+def table_of(folder: str, networks: bool = False) -> dict[str, dict[str, str]]:
+    """The rows of a table by title: those that are routings, or with ``networks`` all."""
+    with (DOCS.parent / "records" / folder / "table.csv").open() as lines:
+        return {row["routing"]: row for row in csv.DictReader(lines) if networks or "of its own" not in row["routing"]}
+
+
+def in_order(folder: str) -> list[str]:
+    rows = table_of(folder)
+    return sorted(rows, key=lambda name: float(rows[name]["error in %"].split()[0]))
+
+
+def test_the_orders_are_those_of_the_tables():
+    text = " ".join(TEXT.split())
+    digits, clothes, before, earlier = map(in_order, ("compare-mnist", "compare-fashion", "first-round", "rates-2e-3"))
+    assert digits[:3] == ["self-attention", "leaky", "max-min"]
+    assert set(digits[:5]) == set(earlier[:5])
+    assert set(clothes[:3]) == {"self-attention", "dynamic", "leaky"}
+    ordinals = dict(zip(("fifth", "eighth", "ninth"), (4, 7, 8), strict=True))
+    for name, title, places in (("EM", "em", ("fifth", "ninth")), ("max-min", "max-min", ("eighth", "fifth"))):
+        assert [order.index(title) for order in (clothes, before)] == [ordinals[place] for place in places]
+        assert f"{name}, {places[0]}" in text
+    for order in (digits, clothes, in_order("compare-coil20")):
+        assert "k-means, Euclidean distance" in order[-3:]
+
+
+def test_what_it_says_of_rates_is_that_of_the_records():
+    text = " ".join(TEXT.split())
+    tried: dict[str, dict[str, list[float]]] = {}
+    pairs: dict[str, dict[str, dict[str, float]]] = {}
+    for folder in ("tune", "finals"):
+        with (DOCS.parent / "records/compare-mnist" / folder / "table.csv").open() as lines:
+            for row in csv.DictReader(lines):
+                setting, _, rate = row["settings"].rpartition("rate ")
+                if "of its own" in row["routing"]:
+                    continue
+                if folder == "tune":
+                    tried.setdefault(row["routing"], {}).setdefault(rate, []).append(float(row["error in %"]))
+                else:
+                    pairs.setdefault(row["routing"], {}).setdefault(setting, {})[rate] = float(row["error in %"])
+    falls = {name: 100 * (1 - min(found["0.004"]) / min(found["0.001"])) for name, found in tried.items()}
+    some = {name: fall for name, fall in falls.items() if 28 <= round(fall) <= 52}
+    words = (
+        f"falls by {min(some.values()):.0f} to {max(some.values()):.0f} % in {len(some)} of the {len(falls)} routings"
+    )
+    assert words in text
+    ends = sorted(min(tried[name]["0.004"]) for name in some)[:10]
+    assert f"at 4e-3 ten of these lie between {ends[0]:.2f} and {ends[-1]:.2f} %" in text
+    both = [found for row in pairs.values() for found in row.values() if {"0.002", "0.004"} <= set(found)]
+    as_good = sum(found["0.002"] <= found["0.004"] for found in both)
+    assert f"as good as 4e-3, or better, in {as_good} of the {len(both)} rows" in text
+
+
+def test_what_it_says_of_time_and_memory_is_that_of_the_tables():
+    text = " ".join(TEXT.split())
+    said = []
+    for folder in ("compare-fashion", "compare-coil20"):
+        rows = table_of(folder)
+        speed, memory = (
+            {name: float(row[key].replace(",", "")) for name, row in rows.items()}
+            for key in ("images/s", "peak memory in MiB")
+        )
+        others = set(rows) - {"dynamic", "leaky", "average (R = 1)"}
+        times = [speed["average (R = 1)"] / speed[name] for name in others]
+        sizes = [memory[name] / memory["average (R = 1)"] for name in others]
+        fused = [speed["average (R = 1)"] / speed[name] for name in ("dynamic", "leaky")]
+        said.append([f"{number:.1f}" for number in (*fused, min(times), max(times), min(sizes), max(sizes))])
+        said[-1].append(f"{speed['dynamic'] / speed['self-attention']:.1f}")
+    ten, twenty = said
+    assert ten[0] == ten[1]
+    assert (
+        "take {1} times as long as one pass; the others take {2} to {3} times as long and {4} to {5} times".format(*ten)
+        in text
+    )
+    assert "is {} and {} for these two, {} to {} times the time and {} to {} times the memory".format(*twenty) in text
+    assert f"it took {ten[-1]} times as long as `dynamic` with ten classes and {twenty[-1]} times with twenty" in text
+    first, second = (
+        {name: float(row["images/s"].replace(",", "")) for name, row in table_of(folder, networks=True).items()}
+        for folder in ("first-round", "compare-mnist")
+    )
+    same_cost = ("average", "k-means, inner", "em", "vb", "matrix-capsules")  # only their rates were changed
+    faster = max(second[name] / first[name] - 1 for name in first if name.startswith(same_cost))
+    assert f"what ran in both was up to {100 * faster:.0f} % faster" in text
 
 
 def test_parameters_are_those_of_the_layers():
