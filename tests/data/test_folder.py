@@ -238,7 +238,7 @@ def test_a_class_is_tested_from_five_pictures_on(tmp_path):
         assert min(trained) >= 1
         assert all(held_out for held_out, count in zip(tested, counts.values(), strict=True) if count >= 5)
     write_picture_folder(tmp_path / "few", {"a": 20, "b": 1})
-    with pytest.raises(DataError, match="may take one of them, so add pictures"):
+    with pytest.raises(DataError, match="one to learn from and one to test on, so add pictures"):
         load(f"folder:{tmp_path / 'few'}")
 
 

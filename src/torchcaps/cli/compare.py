@@ -86,7 +86,7 @@ def compare(
 
         torchcaps compare --data mnist --scale 0.4 --budget 8m --records records/compare-mnist
 
-        torchcaps compare --data coil20 --settings runs/compare-mnist/settings.json --seeds 1
+        torchcaps compare --data coil20 --scale 0.5 --settings runs/compare-mnist/settings.json --seeds 1
 
         torchcaps compare --data multimnist --routing dynamic --routing "k-means*" --seeds 1 --scale 0.1
 

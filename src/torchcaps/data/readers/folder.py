@@ -188,8 +188,8 @@ def _check_counts(folder: Path, examples: Split, classes: tuple[str, ...], skipp
     if too_few := [f"{name} ({count})" for name, count in zip(classes, counts, strict=True) if count < 2]:
         after = f" after {len(skipped)} unreadable ones were left out" if skipped else ""
         raise DataError(
-            f"{folder}: classes with fewer than two pictures{after}: {', '.join(too_few)}; the fifth that is held out "
-            "to test may take one of them, so add pictures (a class of five or more is sure to be tested) or remove it"
+            f"{folder}: classes with fewer than two pictures{after}: {', '.join(too_few)}; a class needs one to "
+            "learn from and one to test on, so add pictures or remove it"
         )
 
 
