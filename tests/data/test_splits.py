@@ -138,6 +138,21 @@ def test_folds_hold_every_example_out_once():
         validation_split(digits, 0.2, fold=-1)
 
 
+@pytest.mark.parametrize("sizes", [[25] * 4, [96, 4], [13, 7, 10]])
+def test_ten_tenths_are_everything_also_where_classes_do_not_divide_by_ten(sizes):
+    split = split_of([label for label, size in enumerate(sizes) for _ in range(size)])
+    folds = [validation_split(split, 0.1, fold=fold)[1] for fold in range(10)]
+    assert sorted(position for fold in folds for position in positions(fold)) == list(range(len(split)))
+    for label, size in enumerate(sizes):
+        assert all(abs(fold.class_counts(len(sizes))[label] - size / 10) < 1.01 for fold in folds)
+
+
+@pytest.mark.parametrize("groups", [None, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]])
+def test_a_fold_far_beyond_what_there_is_is_refused_at_once(groups):
+    with pytest.raises(DataError, match="nothing is left for fold 1152921504606846976"):
+        validation_split(split_of([0] * 6 + [1] * 6, groups), 0.25, fold=2**60)
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 7)), min_size=6, max_size=60), st.booleans())
 def test_folds_never_overlap(rows, grouped):
     labels, groups = zip(*rows, strict=True)

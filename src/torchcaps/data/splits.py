@@ -104,11 +104,15 @@ def held_out(examples: Split, count: int, keys: Keys, least: int = 0, fold: int 
 
 def _held_out_examples(strata: Indices, count: int, keys: Keys, least: int, fold: int) -> Indices:
     sizes = np.bincount(strata)
-    shares = np.maximum(_proportional_shares(sizes, count), np.minimum(least, sizes - 1))
     order = np.lexsort((keys, strata))  # by stratum, then by key
     ends = np.cumsum(sizes)
-    firsts = ends - sizes + fold * shares
-    lasts = np.minimum(firsts + shares, ends)
+    firsts = lasts = ends - sizes
+    for _ in range(fold + 1):  # shares of what is left, so that rounding leaves no example to no fold
+        firsts, left = lasts, ends - lasts
+        if not left.any():
+            break
+        shares = _proportional_shares(left, min(count, int(left.sum())))
+        lasts = firsts + np.maximum(shares, np.minimum(least, left - 1))
     chosen = [order[first:last] for first, last in zip(firsts, lasts, strict=True)]
     return np.sort(np.concatenate(chosen)).astype(np.int64)
 
@@ -131,13 +135,15 @@ def _held_out_groups(strata: Indices, groups: Indices, count: int, keys: Keys, f
     for _ in range(fold + 1):
         taken = np.zeros_like(wanted)
         chosen = np.zeros(len(names), dtype=bool)
+        if not left.any():
+            break
         for group in np.argsort(group_key, kind="stable"):
             stratum, size = group_stratum[group], group_size[group]
             missing = wanted[stratum] - taken[stratum]
             if left[group] and size < 2 * missing:  # taking it brings the stratum nearer to its share
                 chosen[group] = True
                 taken[stratum] += size
-        if not chosen.any() and left.any():  # every group is large: the smallest of each class that keeps another one
+        if not chosen.any():  # every group is large: the smallest of each class that keeps another one
             smallest = np.lexsort((group_key, group_size))
             smallest = smallest[left[smallest]]
             firsts = smallest[np.unique(group_stratum[smallest], return_index=True)[1]]
