@@ -106,6 +106,27 @@ def test_the_relatives_of_dynamic_routing_in_one_op_equal_those_on_votes(name, i
 def test_an_unknown_centre_lists_the_choices():
     with pytest.raises(ValueError, match="unknown centre 'mean'; choose from 'sum', 'capsule', 'direction'"):
         ops.capsule_linear(torch.randn(2, 3, 4), torch.randn(3, 2, 5, 4), centre="mean")
+    with pytest.raises(ValueError, match="sharpness must be a finite number, got inf"):
+        ops.capsule_linear(torch.randn(2, 3, 4), torch.randn(3, 2, 5, 4), centre="direction", sharpness=float("inf"))
+
+
+@pytest.mark.parametrize("sharpness", [10.0, 100.0])
+def test_a_parent_that_gets_next_to_nothing_has_a_finite_gradient(sharpness):
+    u, weight = torch.randn(64, 2, 4, requires_grad=True), (2 * torch.randn(2, 4, 6, 4)).requires_grad_()
+    capsules = ops.capsule_linear(u, weight, centre="direction", sharpness=sharpness)
+    assert all(gradient.isfinite().all() for gradient in torch.autograd.grad(capsules.sum(), (u, weight)))
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler itself
+def test_a_compiled_step_takes_any_sharpness():
+    u, weight = torch.randn(2, 3, 4), torch.randn(3, 2, 5, 4)
+
+    def route(sharpness):
+        return ops.capsule_linear(u, weight, centre="direction", sharpness=sharpness)
+
+    compiled = torch.compile(route, backend="aot_eager", fullgraph=True)
+    for sharpness in (1.0, 2.0, 3.5):
+        torch.testing.assert_close(compiled(sharpness), route(sharpness))
 
 
 @pytest.mark.parametrize("shared", [False, True])

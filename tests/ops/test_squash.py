@@ -89,6 +89,20 @@ def test_variants_have_the_length_that_they_name(kind):
     assert huge.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("size", [1e-15, 1e-20, 1e-23, 1e-30, 1e-37, 1e-42])
+def test_the_direction_of_a_short_vector_has_a_finite_gradient(size):
+    s = (torch.tensor([3.0, 4.0]) * size).requires_grad_()
+    direction = ops.squash(s, kind="unit")
+    (gradient,) = torch.autograd.grad(direction, s, torch.tensor([1.0, 0.5]))
+    if size < 1e-31:  # its gradient is out of range
+        assert (direction == 0).all()
+        assert (gradient == 0).all()
+    else:
+        torch.testing.assert_close(direction, torch.tensor([0.6, 0.8]))
+        torch.testing.assert_close(gradient * size, torch.tensor([0.08, -0.06]), rtol=1e-4, atol=0)
+    assert ops.squash(torch.tensor([float("nan"), 1.0]), kind="unit").isnan().all()
+
+
 def test_an_unknown_variant_lists_the_names():
     with pytest.raises(ValueError, match="unknown squash 'round'; choose from 'paper', 'half', 'exponential', 'unit'"):
         ops.squash(torch.ones(2, 3), kind="round")

@@ -46,6 +46,8 @@ def squash(x: Tensor, dim: int = -1, kind: str = "paper") -> Tensor:
     if kind == "none":
         return x
     s = _at_least_float32(x)
+    if kind == "unit":
+        return _direction(s, dim).to(x.dtype)
     scale = _scale(s, dim)
     scaled = s / scale
     norm = torch.linalg.vector_norm(scaled, dim=dim, keepdim=True)
@@ -56,8 +58,7 @@ def squash(x: Tensor, dim: int = -1, kind: str = "paper") -> Tensor:
         return (scaled * (norm / (half * scale.square().reciprocal() + norm.square()))).to(x.dtype)
     nonzero = norm > 0
     safe = torch.where(nonzero, norm, 1.0)
-    length = -torch.expm1(-safe * scale) if kind == "exponential" else torch.ones_like(safe)
-    return (torch.where(nonzero, length / safe, 0.0) * scaled).to(x.dtype)
+    return (torch.where(nonzero, -torch.expm1(-safe * scale) / safe, 0.0) * scaled).to(x.dtype)
 
 
 def check_squash(kind: str) -> str:
@@ -82,8 +83,21 @@ def _at_least_float32(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
+def _direction(s: Tensor, dim: int) -> Tensor:
+    """Length 1. The gradient is one over the length: a vector so short that it would overflow counts as zero."""
+    largest = _largest(s, dim)
+    zero = largest <= torch.finfo(s.dtype).tiny / torch.finfo(s.dtype).eps
+    scaled = s / torch.where(zero, 1.0, largest)
+    norm = torch.linalg.vector_norm(scaled, dim=dim, keepdim=True)  # from 1 to √D
+    return torch.where(zero, 0.0, scaled / torch.where(zero, 1.0, norm))
+
+
 def _scale(s: Tensor, dim: int) -> Tensor:
     """The largest component, at least 1: divided by it, no square can overflow."""
+    return _largest(s, dim).clamp(min=1)
+
+
+def _largest(s: Tensor, dim: int) -> Tensor:
     if s.shape[dim] == 0:
         raise ValueError(f"a capsule needs at least one dimension, got shape {list(s.shape)} along dim {dim}")
-    return s.detach().abs().amax(dim, keepdim=True).clamp(min=1)
+    return s.detach().abs().amax(dim, keepdim=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -41,6 +42,8 @@ class KMeansRouting(RoutingAlgorithm):
         super().__init__(iterations=iterations, distance=distance, temperature=temperature, squash=squash)
         if distance not in DISTANCES:
             raise ValueError(f"unknown distance {distance!r}; choose 'euclidean' or 'inner'")
+        if not math.isfinite(temperature):
+            raise ValueError(f"temperature must be a finite number, got {temperature}")
         if distance == "inner":
             self.not_applicable = {}  # a proxy as an attribute of its own could not be copied with the network
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 __all__ = ["CENTRES", "RoutingOptions"]
@@ -38,3 +39,5 @@ class RoutingOptions:
             raise ValueError(f"unknown gradient {self.gradient!r}; choose 'all' or 'last'")
         if self.centre not in CENTRES:
             raise ValueError(f"unknown centre {self.centre!r}; choose from {', '.join(map(repr, CENTRES))}")
+        if not -math.inf < self.sharpness < math.inf:  # math.isfinite is no function that a compiler can trace
+            raise ValueError(f"sharpness must be a finite number, got {self.sharpness}")
