@@ -1,7 +1,5 @@
 """Every routing by name: sound, in layers and models, saved and loaded, stable."""
 
-import copy
-import dataclasses
 import json
 
 import pytest
@@ -162,13 +160,20 @@ def test_a_layer_that_forms_no_votes_gives_what_its_routing_gives_on_votes(routi
     expected = layer.traced(u, mask)  # on votes
     out = layer(u, mask, full=True)
     torch.testing.assert_close((out.capsules, out.activations), (expected.capsules, expected.activations))
-    assert not torch.allclose(out.capsules, _with_iterations(layer, 5)(u, mask))
 
 
-def _with_iterations(layer, iterations):
-    changed = copy.deepcopy(layer)
-    changed.options = dataclasses.replace(layer.options, iterations=iterations)
-    return changed
+@pytest.mark.parametrize("name", ["dynamic", "fixed-point", "em"])
+def test_a_layer_takes_a_routing_that_was_changed_or_replaced(name):
+    layer = nn.CapsuleLinear(7, 3, 4, 5, routing=name, bias=False, dtype=torch.float64)
+    torch.nn.init.normal_(layer.weight)
+    u = torch.randn(2, 7, 4, dtype=torch.float64)
+    for routing in (nn.FixedPointRouting(2), nn.AttentionRouting(2), nn.DynamicRouting(4), nn.NormalizedRouting(2)):
+        layer.routing = routing
+        torch.testing.assert_close(layer(u), routing(layer.votes(u)).capsules)
+    before = layer(u)
+    layer.routing.settings["iterations"] = 5
+    torch.testing.assert_close(layer(u), layer.trace(u)[0])
+    assert not torch.allclose(layer(u), before)
 
 
 def test_wrong_names_and_settings_say_what_there_is():
@@ -190,6 +195,8 @@ def test_wrong_names_and_settings_say_what_there_is():
         nn.EMRouting(3, variance_floor=0.0)
     with pytest.raises(ValueError, match="unknown distance"):
         nn.KMeansRouting(distance="far")
+    with pytest.raises(ValueError, match="temperature must be a finite number, got inf"):
+        nn.KMeansRouting(temperature=float("inf"))
     with pytest.raises(ValueError, match="prior_scatter must be above 0"):
         nn.VBRouting(3, prior_scatter=-1.0)
     with pytest.raises(ValueError, match="pass lower="):

@@ -87,11 +87,9 @@ class CapsuleLinear(nn.Module):
         chosen = routing_for_layer(
             routing, LayerSizes(in_capsules, out_capsules, in_dim, out_dim, device, dtype), options
         )
-        fused = fused_options(chosen)
-        self.forms_votes = fused is None  # else one op forms them and routes them, a few at a time or none at all
-        self.options = options if fused is None else fused
-        dynamic = fused is not None and isinstance(chosen, DynamicRouting)
-        self.routing: str | Routing = "dynamic" if dynamic else chosen
+        dynamic = fused_options(chosen) if isinstance(chosen, DynamicRouting) else None
+        self.options = options if dynamic is None else dynamic
+        self.routing: str | Routing = chosen if dynamic is None else "dynamic"
         self.backend = backend
         different = in_capsules if in_types is None else in_types  # transformations for each upper capsule
         shape = (out_capsules, out_dim, in_dim)
@@ -110,6 +108,15 @@ class CapsuleLinear(nn.Module):
         if isinstance(self.routing, RoutingAlgorithm):
             self.routing.reset_parameters()
 
+    @property
+    def forms_votes(self) -> bool:
+        """Whether the routing is handed votes; else one op forms and routes them, a few at a time or none at all."""
+        return self._fused_options() is None
+
+    def _fused_options(self) -> RoutingOptions | None:
+        # Asked at each call, so that a routing may be replaced or given other settings.
+        return fused_options(self.routing) if callable(self.routing) else self.options
+
     @overload
     def forward(
         self, u: Tensor, mask: Tensor | None = ..., activations: Tensor | None = ..., *, full: Literal[False] = ...
@@ -126,20 +133,21 @@ class CapsuleLinear(nn.Module):
         ``activations`` say how present each lower capsule is, for routings that ask for it; without them their
         lengths do.
         """
-        if self.forms_votes:
+        fused = self._fused_options()
+        if fused is None:
             out = self._route(u, mask, activations, return_trace=False)
             return out if full else out.capsules
         capsules = ops.capsule_linear(
             u,
             self.weights_for(u.shape[1]),
-            self.options.iterations,
+            fused.iterations,
             self.bias,
-            self.options.leaky,
+            fused.leaky,
             self.backend,
             mask=mask,
-            gradient=self.options.gradient,
-            centre=self.options.centre,
-            sharpness=self.options.sharpness,
+            gradient=fused.gradient,
+            centre=fused.centre,
+            sharpness=fused.sharpness,
         )
         return RoutingOutput(capsules, ops.capsule_lengths(capsules)) if full else capsules
 
