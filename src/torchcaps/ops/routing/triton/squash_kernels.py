@@ -2,8 +2,8 @@
 
 With ``n = ‖s‖`` and ``h² = 1 + n²``, ``v = s n/h²`` and the gradient is ``n/h² (g + (1 − n²)/h² (ŝ·g) ŝ)`` with
 ``ŝ = s/n``, and 0 at ``s = 0``. Where the votes are compared with a direction of length K instead, it is ``K ŝ`` and
-``K/n (g − (ŝ·g) ŝ)``. Both are taken in float64: D numbers for each parent cost nothing, their squares cannot overflow,
-and what rounding does here would be common to all children.
+``K/n (g − (ŝ·g) ŝ)``, 0 where n is so small that this would overflow. All is taken in float64: D numbers for each parent
+cost nothing, their squares cannot overflow, and what rounding does here would be common to all children.
 """
 
 # mypy: ignore-errors
@@ -65,7 +65,7 @@ def finish_forward_kernel(
     wide = s.to(tl.float64)
     squared = tl.sum(wide * wide, axis=0)
     if DIRECTION and not LAST:
-        v = (wide * (sharpness / tl.sqrt(tl.maximum(squared, 1e-300)))).to(tl.float32)
+        v = (wide * tl.where(squared > 1e-62, sharpness / tl.sqrt(tl.maximum(squared, 1e-62)), 0.0)).to(tl.float32)
     else:
         v = (wide * (tl.sqrt(squared) / (1.0 + squared))).to(tl.float32)
     if LAST:
@@ -110,7 +110,7 @@ def finish_backward_kernel(
     squared = tl.sum(wide * wide, axis=0)
     along = tl.sum(wide * wide_g, axis=0) / tl.maximum(squared, 1e-300)  # (ŝ·g)/n; a zero vector gets 0 below
     if DIRECTION and not LAST:
-        factor = tl.where(squared > 0.0, sharpness / tl.sqrt(tl.maximum(squared, 1e-300)), 0.0)
+        factor = tl.where(squared > 1e-62, sharpness / tl.sqrt(tl.maximum(squared, 1e-62)), 0.0)
         grad = factor * (wide_g - along * wide)
     else:
         factor = tl.sqrt(squared) / (1.0 + squared)
