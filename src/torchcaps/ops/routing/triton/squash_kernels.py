@@ -2,8 +2,8 @@
 
 With ``n = ‖s‖`` and ``h² = 1 + n²``, ``v = s n/h²`` and the gradient is ``n/h² (g + (1 − n²)/h² (ŝ·g) ŝ)`` with
 ``ŝ = s/n``, and 0 at ``s = 0``. Where the votes are compared with a direction of length K instead, it is ``K ŝ`` and
-``K/n (g − (ŝ·g) ŝ)``, 0 where n is so small that this would overflow. All is taken in float64: D numbers for each parent
-cost nothing, their squares cannot overflow, and what rounding does here would be common to all children.
+``K/n (g − (ŝ·g) ŝ)``, 0 where n is so small that this would overflow. All is in float64: D numbers for each parent cost
+nothing, their squares cannot overflow, and what rounding does here would be common to all children.
 """
 
 # mypy: ignore-errors
