@@ -74,6 +74,16 @@ def test_summary_counts_what_a_real_step_keeps(name):
         model.summary(0)
 
 
+def test_summary_counts_votes_where_there_are_any():
+    def working_bytes(**settings):
+        model = torchcaps.create_model("capsnet", conv_channels=4, primary_types=4, **settings)
+        return model.summary(batch_size=64, show=False).working_bytes
+
+    votes = working_bytes(iterations=3)
+    assert working_bytes(routing="fixed-point") == working_bytes(routing="em") == votes
+    assert working_bytes(iterations=1) == working_bytes(routing="average") < votes
+
+
 def test_a_save_that_fails_leaves_the_old_files(tmp_path, monkeypatch):
     model = torchcaps.create_model("capsnet", **SMALL["capsnet"])
     model.save_pretrained(tmp_path)

@@ -114,9 +114,11 @@ def summarize(model: Model, batch_size: int = 128) -> Summary:
 
 
 def _forms_votes(u: Tensor, layer: CapsuleLinear, device: str) -> bool:
-    """Whether this layer would hold votes on the model's own device; the fused kernels hold none."""
+    """Whether this layer would hold votes on the model's own device; the fused kernels and one pass hold none."""
+    if layer.fused is None or layer.fused.iterations == 1:
+        return layer.fused is None
     probe = torch.empty(0, *u.shape[1:], device=device, dtype=u.dtype)
-    return layer.forms_votes or choose_backend(layer.backend, probe, layer.weights_for(u.shape[1]))[0] != "triton"
+    return choose_backend(layer.backend, probe, layer.weights_for(u.shape[1]))[0] != "triton"
 
 
 def _bytes_kept_for_backward(model: Model, batch_size: int) -> int:

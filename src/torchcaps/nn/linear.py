@@ -109,13 +109,15 @@ class CapsuleLinear(nn.Module):
             self.routing.reset_parameters()
 
     @property
-    def forms_votes(self) -> bool:
-        """Whether the routing is handed votes; else one op forms and routes them, a few at a time or none at all."""
-        return self._fused_options() is None
-
-    def _fused_options(self) -> RoutingOptions | None:
+    def fused(self) -> RoutingOptions | None:
+        """The options of the one op that forms and routes votes, a few at a time or none at all; none without it."""
         # Asked at each call, so that a routing may be replaced or given other settings.
         return fused_options(self.routing) if callable(self.routing) else self.options
+
+    @property
+    def forms_votes(self) -> bool:
+        """Whether all votes are formed, to be handed to the routing."""
+        return self.fused is None
 
     @overload
     def forward(
@@ -133,7 +135,7 @@ class CapsuleLinear(nn.Module):
         ``activations`` say how present each lower capsule is, for routings that ask for it; without them their
         lengths do.
         """
-        fused = self._fused_options()
+        fused = self.fused
         if fused is None:
             out = self._route(u, mask, activations, return_trace=False)
             return out if full else out.capsules
