@@ -29,6 +29,7 @@ ROOT = Path(__file__).parent.parent
 RECORD = ROOT / "records" / "routing-family" / "timings.csv"
 COLUMNS = ("date", "device", "threads", "torch", "routing", "case", "batch", "variant", "median_s", "p20_s", "p80_s")
 VOTES, ONE_OP = "votes", "one op"
+SIZES = nn.LayerSizes(1152, 10, 8, 16)
 ROUTINGS = {
     "dynamic": {"name": "dynamic"},
     "average": {"name": "average"},
@@ -47,9 +48,6 @@ def on_votes(layer: nn.CapsuleLinear, device: torch.device) -> Callable[[Tensor]
         return out
 
     return torch.compile(call) if device.type == "cuda" else call
-
-
-SIZES = nn.LayerSizes(1152, 10, 8, 16)
 
 
 def measure(settings: dict[str, str], batch: int, device: torch.device, seconds: float) -> dict[str, dict[str, Timing]]:

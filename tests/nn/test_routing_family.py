@@ -122,12 +122,20 @@ def test_a_name_with_settings_or_an_object_is_the_same():
     assert nn.CapsuleLinear(7, 3, 4, 5, routing="em").bias is None
 
 
+@pytest.mark.parametrize("value", ["hot", float("nan"), float("inf"), None])
+def test_a_temperature_that_is_no_number_is_named(value):
+    with pytest.raises(ValueError, match=f"temperature must be a finite number, got {value!r}"):
+        nn.KMeansRouting(temperature=value)
+    with pytest.raises(ValueError, match=f"sharpness must be a finite number, got {value!r}"):
+        ops.capsule_linear(torch.randn(2, 3, 4), torch.randn(3, 2, 5, 4), centre="direction", sharpness=value)
+
+
 def test_which_routings_run_in_the_op_that_forms_the_votes():
     class Mine(nn.FixedPointRouting):
         """One that is derived may do anything else."""
 
     def forms_votes(routing):
-        return nn.CapsuleLinear(7, 3, 4, 5, routing=routing).forms_votes
+        return nn.CapsuleLinear(7, 3, 4, 5, routing=routing).fused is None
 
     assert {name for name in ROUTINGS if not forms_votes(name)} == {
         "average",

@@ -114,11 +114,6 @@ class CapsuleLinear(nn.Module):
         # Asked at each call, so that a routing may be replaced or given other settings.
         return fused_options(self.routing) if callable(self.routing) else self.options
 
-    @property
-    def forms_votes(self) -> bool:
-        """Whether all votes are formed, to be handed to the routing."""
-        return self.fused is None
-
     @overload
     def forward(
         self, u: Tensor, mask: Tensor | None = ..., activations: Tensor | None = ..., *, full: Literal[False] = ...

@@ -42,8 +42,8 @@ class KMeansRouting(RoutingAlgorithm):
         super().__init__(iterations=iterations, distance=distance, temperature=temperature, squash=squash)
         if distance not in DISTANCES:
             raise ValueError(f"unknown distance {distance!r}; choose 'euclidean' or 'inner'")
-        if not math.isfinite(temperature):
-            raise ValueError(f"temperature must be a finite number, got {temperature}")
+        if not isinstance(temperature, int | float) or not math.isfinite(temperature):
+            raise ValueError(f"temperature must be a finite number, got {temperature!r}")
         if distance == "inner":
             self.not_applicable = {}  # a proxy as an attribute of its own could not be copied with the network
 

@@ -54,7 +54,7 @@ def iterate(votes: Tensor, bias: Tensor | None, options: RoutingOptions) -> list
         if bias is not None:
             sums = sums + (bias if last or options.gradient == "all" else bias.detach())
         outputs = squash(sums)
-        centres = centre_of(sums, options) if options.centre == "direction" else outputs
+        centres = centre_of(sums, options) if options.centre == "direction" else outputs  # squashed once
         steps.append(Iteration(logits, coefficients, sums, outputs, centres))
         if not last:
             agreement = (inner @ centres.unsqueeze(3)).squeeze(3)

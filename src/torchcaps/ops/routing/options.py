@@ -39,5 +39,6 @@ class RoutingOptions:
             raise ValueError(f"unknown gradient {self.gradient!r}; choose 'all' or 'last'")
         if self.centre not in CENTRES:
             raise ValueError(f"unknown centre {self.centre!r}; choose from {', '.join(map(repr, CENTRES))}")
-        if not -math.inf < self.sharpness < math.inf:  # math.isfinite is no function that a compiler can trace
-            raise ValueError(f"sharpness must be a finite number, got {self.sharpness}")
+        number = isinstance(self.sharpness, int | float)
+        if not number or not -math.inf < self.sharpness < math.inf:  # a compiler cannot trace math.isfinite
+            raise ValueError(f"sharpness must be a finite number, got {self.sharpness!r}")
