@@ -104,6 +104,40 @@ def test_the_counts_on_single_digits_are_those_of_the_records():
     assert "with a stem and elastic pulls {} ({} to {})".format(*counts("mnist-open")) in words
 
 
+def test_the_figures_on_pairs_are_those_of_the_records():
+    words = " ".join((ROOT / "README.md").read_text().split())
+
+    def percent(cell):
+        (file,) = (ROOT / "records/table1" / cell).glob("seed*/result.json")
+        return f"{StudyResult.read(file).error.percent:.1f}"
+
+    baseline, short, long = (percent(f"multimnist-{cell}") for cell in ("baseline", "r3", "r3-long"))
+    assert f"baseline ({baseline} %; in the paper 8.1) is ahead of its CapsNet ({short} %)" in words
+    assert f"after 60 million, CapsNet is at {long} %, below the paper's 5.2" in words
+    assert float(short) > float(baseline) > float(long)
+
+
+def test_the_figure_on_cifar_is_that_of_the_record():
+    (file,) = (ROOT / "records/more/cifar10").glob("seed*/result.json")
+    result = StudyResult.read(file)
+    words = " ".join((ROOT / "README.md").read_text().split())
+    assert result.steps == 30_000  # of 300,000
+    assert f"a tenth of the authors' steps ({result.error.percent:.2f} %;" in words
+
+
+def test_what_a_choice_of_the_checkpoint_is_worth_is_that_of_the_record():
+    words = " ".join((ROOT / "docs/reproduction.md").read_text().split())
+    (file,) = (ROOT / "records/selection/mnist-official").glob("seed*/result.json")
+    result = StudyResult.read(file)
+    counts = [wrong for name, (wrong, _) in result.extras.items() if name.startswith("step ")]
+    late = counts[len(counts) // 2 :]
+    ends = f"{result.errors} errors with its last weights, {statistics.fmean(late):.1f} on average over the second half"
+    assert ends in words
+    assert f"and {min(counts)}, the paper's figure, at the lowest of {len(counts)} checkpoints" in words
+    assert f"at most {max(late) / 100:.2f} % in the second half" in words
+    assert f"which ends with {error_counts('records/table1/mnist-official')[1]}" in words
+
+
 def test_what_is_left_of_the_ablation_in_long_runs_is_that_of_the_records():
     words = " ".join((ROOT / "README.md").read_text().split())
     long = sorted((ROOT / "records/ablation-long").glob("*/seed*/result.json"))

@@ -267,16 +267,17 @@ def test_an_object_is_saved_by_its_name_and_settings(tmp_path):
     assert torch.equal(again(images).lengths, model(images).lengths)
 
 
-def train(name: str, dtype: torch.dtype, steps: int) -> torch.Tensor:
-    """Classify fixed noise with a small layer; returns the losses."""
+def train(name: str, dtype: torch.dtype, steps: int, sizes=(6, 3, 4, 4), batch=8, device="cpu") -> torch.Tensor:
+    """Classify fixed noise with one layer, a small one unless told; returns the losses."""
     torch.manual_seed(0)
-    layer = nn.CapsuleLinear(6, 3, 4, 4, routing=name)
-    u, labels = torch.randn(8, 6, 4), torch.arange(8) % 3
+    I, J, P, _ = sizes
+    layer = nn.CapsuleLinear(*sizes, routing=name).to(device)
+    u, labels = ops.squash(torch.randn(batch, I, P)).to(device), torch.arange(batch, device=device) % J
     optimizer = torch.optim.Adam(layer.parameters(), lr=1e-3, fused=True)
     losses = []
     for _ in range(steps):
         optimizer.zero_grad()
-        with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+        with torch.autocast(device, dtype, enabled=dtype != torch.float32):
             out = layer(u, full=True)
         loss = ops.margin_loss(out.activations, labels)
         loss.backward()
@@ -299,3 +300,10 @@ def test_training_is_stable(name, dtype):
 @pytest.mark.parametrize("name", ROUTINGS)
 def test_no_nan_in_a_thousand_steps(name, dtype):
     assert train(name, dtype, 1000).isfinite().all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("name", ROUTINGS)
+def test_no_nan_in_a_thousand_steps_of_capsnets_class_layer_on_a_gpu(name, dtype):
+    assert train(name, dtype, 1000, sizes=(1152, 10, 8, 16), batch=64, device="cuda").isfinite().all()
