@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -226,6 +227,21 @@ def test_finished_runs_can_be_measured_on_more_examples(tmp_path):
         assert run_study(study, options(tmp_path, changes=changes, limit=30, measure_again=again), silent)
         assert read_results(tmp_path, ["plain"])["plain"][0].examples == expected
     assert same_weights(before, weights(tmp_path / "plain" / "seed0"))
+
+
+def test_what_cannot_be_measured_again_or_read_is_said_before_any_work(tmp_path, monkeypatch):
+    study = tiny_study(split="test", base=None)
+    assert run_study(study, options(tmp_path), silent)
+    run = tmp_path / "plain" / "seed0"
+    shutil.rmtree(run / "final")  # as in records
+    before = (run / "metrics.jsonl").read_bytes()
+    with pytest.raises(TorchcapsError, match="seed0 has no weights to measure again"):
+        run_study(study, options(tmp_path, measure_again=True), silent)
+    assert (run / "metrics.jsonl").read_bytes() == before  # it was not trained anew
+    (run / "result.json").write_text("{")
+    monkeypatch.setattr("torchcaps.train.studies.run.fit", None)
+    with pytest.raises(TorchcapsError, match=r"result\.json is damaged"):
+        run_study(study, options(tmp_path, seeds=2), silent)
 
 
 def test_affine_robustness_measures_copies_and_sweeps(tmp_path, monkeypatch):

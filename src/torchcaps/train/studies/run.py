@@ -85,6 +85,7 @@ def run_study(study: Study, options: StudyOptions, tell: Callable[[str], None] =
         for seed in (seeds if cell.members is None else (0,))
     ]
     for cell, recipe in plan:
+        runner.check_weights(cell, recipe)
         for part, seed in study.members(cell) or [(cell, recipe.seed)]:
             runner.check(part, replace(recipe, seed=seed))  # a mistake is said before hours of work
     check_writable(options.out / RESULT)
@@ -134,11 +135,11 @@ class _Runner:
         path = self._path(cell, recipe)
         if not (path / RESULT).exists():
             return False
-        settled = path in self._measured or not self.options.measure_again
-        return settled or bool(StudyResult.read(path / RESULT).failure)  # there are no weights to measure again
+        failed = bool(StudyResult.read(path / RESULT).failure)  # there are no weights to measure again
+        return failed or path in self._measured or not self.options.measure_again
 
     def check(self, cell: Cell, recipe: Recipe) -> None:
-        """Refuse to mix runs of different settings, lengths included, in one table."""
+        """Refuse to mix seeds of different settings, lengths included."""
         folder = RunFolder(self._path(cell, recipe))
         if not folder.holds_a_run:
             return
@@ -151,6 +152,16 @@ class _Runner:
             raise TorchcapsError(
                 f"{folder.path} holds a run with other settings ({', '.join(different)} differ); give the same --set "
                 "and --scale as before, or another --out"
+            )
+
+    def check_weights(self, cell: Cell, recipe: Recipe) -> None:
+        """Refuse to measure again what has a result but no weights: it would be trained again."""
+        folder = RunFolder(self._path(cell, recipe))
+        measured = not self.is_finished(cell, recipe) and (folder.path / RESULT).exists()
+        if measured and cell.members is None and not folder.final.exists():
+            raise TorchcapsError(
+                f"{folder.path} has no weights to measure again, as records have none; leave --measure-again out, or "
+                "name the folder of the runs with --out"
             )
 
     def run(self, cell: Cell, recipe: Recipe) -> None:
