@@ -50,7 +50,7 @@ def write_result(root: Path, cell: str, seed: int, errors: int, data: str = "mni
     assert StudyResult.read(folder / "result.json") == result
     for name in ("recipe.toml", "environment.json", "metrics.jsonl"):
         (folder / name).write_text(f"# {name}")
-    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints").mkdir(exist_ok=True)
 
 
 def test_the_table_says_what_the_records_say(tmp_path):
@@ -80,18 +80,27 @@ def test_the_table_says_what_the_records_say(tmp_path):
 
 
 def test_a_table_says_what_was_set_for_its_runs(tmp_path):
-    study = tiny_study()
-    (cell,) = study.cells
-    for seed, (changes, scale) in enumerate([((), 0.5), (("training.batch_size=16", "log.every=2"), 1.0)]):
-        write_result(tmp_path, "plain", seed, 25)
+    study = replace(tiny_study(Cell("other", "demo", (), {"what": "other"})), folds=True)
+    cell, other = study.cells
+
+    def note_with(cell, seed, changes=(), scale=1.0, study=study):
+        write_result(tmp_path, cell.name, seed, 25)
         recipe = study.recipe(cell, seed, changes, scale)
-        (tmp_path / "plain" / f"seed{seed}" / "recipe.toml").write_text(save_recipe(recipe))
-        note = study_table(study, tmp_path).note
-        assert note == "A note." + (" Changed by --set: training.batch_size." if changes else "")
-    in_steps = study.recipe(cell, 1, ["training.steps=9", "model.conv_channels=4"])
-    (tmp_path / "plain" / "seed1" / "recipe.toml").write_text(save_recipe(in_steps))
-    counted = replace(study, changes=("training.epochs=2",))
-    assert study_table(counted, tmp_path).note.endswith("training.steps.")
+        (tmp_path / cell.name / f"seed{seed}" / "recipe.toml").write_text(save_recipe(recipe))
+        return study_table(study, tmp_path).note
+
+    assert note_with(cell, 0) == "A note."
+    assert note_with(cell, 1) == "A note."  # the fold of a seed is the study's own
+    assert note_with(cell, 0, scale=2 / 3) == "A note. Trained 0.667 times as long as the study says: plain."
+    assert note_with(cell, 1, scale=2 / 3) == "A note. Trained 0.667 times as long as the study says: all rows."
+    note = note_with(other, 0, ["training.batch_size=16", "log.every=2"])
+    assert note == (
+        "A note. Trained 0.667 times as long as the study says: plain. Changed by --set: training.batch_size."
+    )
+    note_with(cell, 0, ["training.epochs=2"])
+    assert note_with(cell, 1, ["training.epochs=2"]).endswith("set: training.batch_size, training.epochs.")
+    in_epochs = replace(study, changes=("training.epochs=2", "data.validation=0.1"), cells=(cell,))
+    assert note_with(cell, 0, ["training.steps=9"], study=in_epochs).endswith("training.steps.")
     (tmp_path / "plain" / "seed1" / "recipe.toml").write_text("[")
     with pytest.raises(TorchcapsError, match=r"seed1/recipe\.toml is damaged"):
         study_table(study, tmp_path)

@@ -9,7 +9,7 @@ from torchcaps.eval import SeedSummary, difference_of_means, summarize_seeds
 from torchcaps.eval.tables import ResultTable
 from torchcaps.train.studies.definition import Cell, Study
 from torchcaps.train.studies.facts import fact_text
-from torchcaps.train.studies.overridden import overridden_keys
+from torchcaps.train.studies.overridden import other_lengths, overridden_keys
 from torchcaps.train.studies.results import StudyResult, read_results
 
 __all__ = ["study_table"]
@@ -31,6 +31,8 @@ def study_table(study: Study, root: Path) -> ResultTable:
     rows = [_row(study, cell, results[cell.name], base, root) for cell in shown]
     head = (*study.columns, *MEASURED, *difference, *study.extras, *study.facts, *LENGTH)
     note = study.note + _warning([result for found in results.values() for result in found])
+    for times, cells in other_lengths(study, root).items():
+        note += f" Trained {times} times as long as the study says: {', '.join(cells)}."
     overridden = overridden_keys(study, root)
     if overridden:
         note += f" Changed by --set: {', '.join(overridden)}."
