@@ -123,6 +123,17 @@ def test_intervals_stay_between_0_and_100_and_equal_seeds_have_none(tmp_path):
     assert rows["good"][4] != "–"
 
 
+def test_a_row_says_of_how_many_examples_and_seeds_a_number_is(tmp_path):
+    study = replace(tiny_study(), extras=("held out",))
+    for seed, (examples, extras) in enumerate([(50, {}), (200, {"held out": (1, 10)})]):
+        result = StudyResult("plain", seed, "test", "mnist", 5, examples, "last", "fp32", 1000, 50, 2.0, 1.5, extras)
+        result.write(tmp_path / "plain" / f"seed{seed}")
+    table = study_table(study, tmp_path)
+    row = dict(zip(table.head, table.rows[0], strict=True))
+    assert row["errors of each seed"] == "5 of 50, 5 of 200"
+    assert row["held out"] == "10.000 (1 of 2 seeds)"
+
+
 def test_records_hold_what_is_needed_and_nothing_large(tmp_path):
     study = tiny_study()
     write_result(tmp_path / "runs", "plain", 0, 25)

@@ -59,11 +59,9 @@ def _row(
     if study.base:
         compared = ("–", "–") if cell.name == study.base or not base else _compared(summary, base)
     epochs = _range([result.epochs for result in finished])
-    errors = ", ".join(str(result.errors) for result in finished)
-    total = f"{errors} of {finished[0].examples:,}"
     extras = tuple(_extra(name, finished) for name in study.extras)
     facts = tuple(fact_text(name, finished, root) for name in study.facts)
-    return (*words, _mean(summary), _interval(summary, finished), count, *compared, *extras, *facts, epochs, total)
+    return (*words, _mean(summary), _interval(summary, finished), count, *compared, *extras, *facts, epochs, _counts(finished))
 
 
 def _warning(results: Sequence[StudyResult]) -> str:
@@ -78,13 +76,23 @@ def _range(values: Sequence[float]) -> str:
     return low if low == high else f"{low} … {high}"
 
 
+def _counts(finished: Sequence[StudyResult]) -> str:
+    """Errors of each seed; how many examples stands once, where it is the same for all."""
+    if len({result.examples for result in finished}) > 1:
+        return ", ".join(f"{result.errors} of {result.examples:,}" for result in finished)
+    return f"{', '.join(str(result.errors) for result in finished)} of {finished[0].examples:,}"
+
+
 def _mean(summary: SeedSummary) -> str:
     return f"{summary.mean:.3f}" + ("" if summary.deviation is None else f" ± {summary.deviation:.3f}")
 
 
 def _extra(name: str, finished: Sequence[StudyResult]) -> str:
     shares = [result.extra(name).percent for result in finished if name in result.extras]
-    return _mean(summarize_seeds(shares)) if shares else "–"
+    if not shares:
+        return "–"
+    some = f" ({len(shares)} of {len(finished)} seeds)" if len(shares) < len(finished) else ""
+    return _mean(summarize_seeds(shares)) + some
 
 
 def _interval(summary: SeedSummary, finished: Sequence[StudyResult]) -> str:
