@@ -134,6 +134,15 @@ def test_a_row_says_of_how_many_examples_and_seeds_a_number_is(tmp_path):
     assert row["held out"] == "10.000 (1 of 2 seeds)"
 
 
+@pytest.mark.parametrize("data", ["multimnist:paper:mnist", "affnist-like"])
+def test_one_seed_on_made_examples_has_no_interval(tmp_path, data):
+    """They share their digits; as many draws of their own they are not."""
+    write_result(tmp_path, "plain", 0, 25, data)
+    assert study_table(tiny_study(), tmp_path).rows[0][1:3] == ("0.250", "–")
+    write_result(tmp_path, "plain", 1, 27, data)
+    assert study_table(tiny_study(), tmp_path).rows[0][2] == "0.133 … 0.387"
+
+
 def test_records_hold_what_is_needed_and_nothing_large(tmp_path):
     study = tiny_study()
     write_result(tmp_path / "runs", "plain", 0, 25)
