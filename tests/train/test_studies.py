@@ -256,7 +256,7 @@ def test_affine_robustness_measures_copies_and_sweeps(tmp_path, monkeypatch):
     assert result.extra("held out").total == 20
     assert result.extra("away from the edge").total == 40
     (points,) = sweep_points(study, "rotation", tmp_path).values()
-    assert [place for place, _, _ in points] == [-90, 0, 90]
+    assert [(place, deviation) for place, _, deviation in points] == [(-90, None), (0, None), (90, None)]  # one seed
     assert {file.name for file in write_sweeps(study, tmp_path, tmp_path)} == {"rotation.csv", "rotation.png"}
     with pytest.raises(TorchcapsError, match=r"log\.validate_every differ"):  # it decides where a run stops
         run_study(study, replace(chosen, changes=(*chosen.changes, "log.validate_every=1")), silent)

@@ -16,11 +16,11 @@ from torchcaps.train.studies.results import read_results
 __all__ = ["banded", "sweep_points", "write_sweeps"]
 
 UPWARDS = "error in %, mean ± s.d. over seeds"
-Points = list[tuple[float, float, float]]
+Points = list[tuple[float, float, float | None]]
 
 
 def sweep_points(study: Study, sweep: str, root: Path) -> dict[str, Points]:
-    """(amount, mean error in %, s.d. or 0 for one seed) of each cell that has finished runs."""
+    """(amount, mean error in %, s.d. or none for one seed) of each cell that has finished runs."""
     curves: dict[str, Points] = {}
     for cell, results in read_results(root, [cell.name for cell in study.cells]).items():
         points: Points = []
@@ -28,7 +28,7 @@ def sweep_points(study: Study, sweep: str, root: Path) -> dict[str, Points]:
         for name in sorted(names, key=_place):
             shares = [result.extra(name).percent for result in results if name in result.extras]
             summary = summarize_seeds(shares)
-            points.append((_place(name), summary.mean, summary.deviation or 0.0))
+            points.append((_place(name), summary.mean, summary.deviation))
         if points:
             curves[cell] = points
     return curves
@@ -41,7 +41,7 @@ def banded(study: Study, curves: dict[str, Points]) -> dict[str, list[tuple[floa
     """
     return {
         cell.words.get("network", cell.name): [
-            (x, mean, mean - s, mean + s) for x, mean, s in curves.get(cell.name, ())
+            (x, mean, mean - (s or 0), mean + (s or 0)) for x, mean, s in curves.get(cell.name, ())
         ]
         for cell in study.cells
     }
@@ -65,7 +65,7 @@ def _write(study: Study, name: str, curves: dict[str, Points], folder: Path) -> 
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("cell", SWEEPS[name].across.partition(",")[0], "error_percent_mean", "error_percent_deviation"))
     for cell, points in curves.items():
-        writer.writerows((cell, f"{x:g}", f"{mean:.4f}", f"{deviation:.4f}") for x, mean, deviation in points)
+        writer.writerows((cell, f"{x:g}", f"{mean:.4f}", "" if s is None else f"{s:.4f}") for x, mean, s in points)
     files = [write_file(folder / f"{name}.csv", text.getvalue())]
     if not study.page and importlib.util.find_spec("matplotlib") is not None:
         figure = sweep_figure(banded(study, curves), SWEEPS[name].across, UPWARDS)
