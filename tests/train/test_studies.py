@@ -244,6 +244,19 @@ def test_what_cannot_be_measured_again_or_read_is_said_before_any_work(tmp_path,
         run_study(study, options(tmp_path, seeds=2), silent)
 
 
+@pytest.mark.parametrize(
+    ("log", "reason"), [("{", r"metrics\.jsonl is damaged"), ("[1]\n", "is damaged"), ("", "does not say how long")]
+)
+def test_a_damaged_log_is_named(tmp_path, log, reason):
+    study = tiny_study()
+    assert run_study(study, options(tmp_path), silent)
+    run = tmp_path / "plain" / "seed0"
+    (run / "result.json").unlink()
+    (run / "metrics.jsonl").write_text(log)
+    with pytest.raises(TorchcapsError, match=reason):
+        run_study(study, options(tmp_path), silent)
+
+
 def test_affine_robustness_measures_copies_and_sweeps(tmp_path, monkeypatch):
     assert [len(sweep.amounts) for sweep in SWEEPS.values()] == [19, 11, 9, 11]
     monkeypatch.setattr(protocols, "SWEEPS", {"rotation": Sweep("rotate", (-90, 0, 90), "")})

@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["JsonLines", "LogSink", "PlainProgress", "ProgressBar", "make_progress"]
+from torchcaps.errors import TorchcapsError
+
+__all__ = ["JsonLines", "LogSink", "PlainProgress", "ProgressBar", "make_progress", "read_log"]
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -32,6 +34,15 @@ class JsonLines:
 
     def close(self) -> None:
         self._file.close()
+
+
+def read_log(file: Path, kind: str) -> list[dict[str, Any]]:
+    """The records of one kind that an ended run wrote, in order; none without a log, as for an ensemble."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        return [record for record in map(json.loads, lines) if record["kind"] == kind]
+    except (ValueError, TypeError, KeyError) as error:
+        raise TorchcapsError(f"the log {file} is damaged: {error!r}; remove that run to make it again") from error
 
 
 class ProgressBar:

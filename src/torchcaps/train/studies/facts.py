@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
+from torchcaps.train.log import read_log
 from torchcaps.train.run_folder import METRICS
 from torchcaps.train.studies.results import StudyResult, run_path
 
@@ -28,13 +27,10 @@ class Fact:
 
 def settled_median(metrics: Path, key: str) -> float | None:
     """Median of a number of the log after the first fifth of the steps; none without a log, as for an ensemble."""
-    if not metrics.exists():
-        return None
-    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
-    records: list[dict[str, Any]] = [line for line in lines if line["kind"] == "train" and key in line]
+    records = [record for record in read_log(metrics, "train") if key in record]
     if not records:
         return None
-    settled = [line[key] for line in records if line["step"] > FIRST_FIFTH * records[-1]["step"]]
+    settled = [record[key] for record in records if record["step"] > FIRST_FIFTH * records[-1]["step"]]
     return float(median(settled))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from torchcaps.train.feed import load_source
 from torchcaps.train.fit import fit
 from torchcaps.train.guard import NonFiniteError
 from torchcaps.train.interrupt import OutOfTimeError
+from torchcaps.train.log import read_log
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe
 from torchcaps.train.run_folder import RunFolder
@@ -205,6 +205,10 @@ class _Runner:
             count = int(held_out["examples"])
             extras["held out"] = (round(held_out["error"] * count), count)
         last = _last_record(folder.metrics)
+        if not last:
+            raise TorchcapsError(
+                f"{folder.metrics} does not say how long it was trained; remove that run to make it again"
+            )
         found = StudyResult(
             cell=cell.name,
             seed=recipe.seed,
@@ -285,8 +289,7 @@ class _Runner:
 
 def _last_record(metrics: Path, kind: str = "train") -> dict[str, float]:
     """Where training ended, by its log."""
-    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
-    return next((line for line in reversed(lines) if line["kind"] == kind), {})
+    return next(reversed(read_log(metrics, kind)), {})
 
 
 def _free_memory() -> None:

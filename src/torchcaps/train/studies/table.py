@@ -63,7 +63,17 @@ def _row(
     epochs = _range([result.epochs for result in finished])
     extras = tuple(_extra(name, finished) for name in study.extras)
     facts = tuple(fact_text(name, finished, root) for name in study.facts)
-    return (*words, _mean(summary), _interval(summary, finished), count, *compared, *extras, *facts, epochs, _counts(finished))
+    return (
+        *words,
+        _mean(summary),
+        _interval(summary, finished),
+        count,
+        *compared,
+        *extras,
+        *facts,
+        epochs,
+        _counts(finished),
+    )
 
 
 def _warning(results: Sequence[StudyResult]) -> str:
