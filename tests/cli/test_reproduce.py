@@ -59,6 +59,24 @@ def test_time_that_is_over_exits_with_three(tmp_path, monkeypatch):
     assert main(["reproduce", "ablation"]) == 3
 
 
+def test_records_that_cannot_be_written_are_said_before_the_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("torchcaps.train.studies.run_study", None)
+    (tmp_path / "file").touch()
+    assert main(["reproduce", "ablation", "--records", "file/records"]) == 1
+    assert "choose another place with --records" in capsys.readouterr().err
+
+
+def test_a_study_that_is_stopped_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    def stopped(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("torchcaps.train.studies.run_study", stopped)
+    assert main(["reproduce", "ablation"]) == 130
+    assert "stopped; the same command goes on" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("8m", 480), ("1.5h", 5400)])
 def test_times(text, seconds):
     assert read_time(text) == seconds

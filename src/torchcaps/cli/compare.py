@@ -135,7 +135,7 @@ def compare(
             limit=test_pairs,
             progress=not quiet,
         )
-        finished = run_pieces(study, options)
+        finished = run_pieces(study, options, copies)
     if tune or finals:
         rounds = folder / TRIALS_FOLDER, folder / FINALS_FOLDER
         chosen = tuned_settings(data, *rounds).added_to(folder / SETTINGS)

@@ -112,7 +112,7 @@ def reproduce(
             keep_checkpoints=keep_checkpoints,
             progress=not quiet,
         )
-        finished = run_pieces(chosen, options)
+        finished = run_pieces(chosen, options, records)
     show_study(chosen, folder, records)
     if not finished:
         raise typer.Exit(EXIT_UNFINISHED)

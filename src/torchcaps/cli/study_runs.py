@@ -57,13 +57,20 @@ def read_time(text: str) -> float:
     return seconds
 
 
-def run_pieces(study: Study, options: StudyOptions) -> bool:
+def run_pieces(study: Study, options: StudyOptions, records: Path | None) -> bool:
     """Train and measure what is missing; true when nothing is left."""
+    from torchcaps.eval.output import check_writable
     from torchcaps.train.overrides import check_one_length
     from torchcaps.train.studies import run_study
 
     check_one_length(options.changes)
-    return run_study(study, options, warn)
+    if records is not None:  # said before the work, not after it
+        check_writable(records / "table.md", "--records")
+    try:
+        return run_study(study, options, warn)
+    except KeyboardInterrupt:
+        warn("stopped; the same command goes on")
+        raise
 
 
 def show_study(study: Study, folder: Path, records: Path | None) -> None:
