@@ -6,6 +6,7 @@ import csv
 import errno
 import io
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,11 +148,13 @@ def test_records_hold_what_is_needed_and_nothing_large(tmp_path):
     study = tiny_study()
     write_result(tmp_path / "runs", "plain", 0, 25)
     (tmp_path / "runs" / "plain" / "seed1").mkdir()  # not finished
+    shutil.copytree(tmp_path / "runs" / "plain" / "seed0", tmp_path / "runs" / "plain" / "seed0-old")  # put aside
     assert collect_records(study, tmp_path / "runs", tmp_path / "records") == 1
     kept = {str(path.relative_to(tmp_path / "records")) for path in (tmp_path / "records").rglob("*.*")}
     files = ("recipe.toml", "environment.json", "metrics.jsonl", "result.json")
     assert kept == {f"plain/seed0/{name}" for name in files} | {"table.md", "table.csv", "table.html"}
     assert (tmp_path / "records" / "table.md").read_text() == study_table(study, tmp_path / "runs").markdown()
+    assert "25 of 10,000" in (tmp_path / "records" / "table.md").read_text()
     (tmp_path / "records" / "plain" / "seed0" / "result.json").write_text("{}")
     with pytest.raises(TorchcapsError, match="damaged or no result"):
         read_results(tmp_path / "records", ["plain"])

@@ -12,7 +12,7 @@ from torchcaps.train.studies.changes import write_changes
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.page import write_page
 from torchcaps.train.studies.published import write_published
-from torchcaps.train.studies.results import RESULT
+from torchcaps.train.studies.results import RESULT, run_files
 from torchcaps.train.studies.sweep import write_sweeps
 from torchcaps.train.studies.table import study_table
 
@@ -40,7 +40,7 @@ def collect_records(study: Study, root: Path, records: Path) -> int:
     """
     copied = 0
     for cell in study.cells:
-        for result in sorted((root / cell.name).glob(f"seed*/{RESULT}")):
+        for result in run_files(root, cell.name, RESULT):
             target = records / result.parent.relative_to(root)
             for name in RECORD_FILES if cell.members is None else (RESULT,):
                 write_file(target / name, _content(result.parent / name), option="--records")

@@ -14,7 +14,7 @@ from torchcaps.eval import LayerCoupling, Proportion
 from torchcaps.eval.output import write_file
 from torchcaps.train.run_folder import RECIPE
 
-__all__ = ["RESULT", "StudyResult", "read_finished", "read_results", "run_path", "saved_recipes"]
+__all__ = ["RESULT", "StudyResult", "read_finished", "read_results", "run_files", "run_path", "saved_recipes"]
 
 RESULT = "result.json"
 
@@ -91,11 +91,16 @@ def run_path(root: Path, cell: str, seed: int) -> Path:
     return root / cell / f"seed{seed}"
 
 
+def run_files(root: Path, cell: str, name: str) -> list[Path]:
+    """That file of each run of a cell below a folder; a copy that someone put aside, ``seed0-old``, is no run."""
+    return sorted(file for file in (root / cell).glob(f"seed*/{name}") if file.parent.name[len("seed") :].isdecimal())
+
+
 def read_results(root: Path, cells: Iterable[str]) -> dict[str, list[StudyResult]]:
     """The ended runs of each cell below a folder, failed ones too, in the order of their seeds."""
     found: dict[str, list[StudyResult]] = {}
     for cell in cells:
-        results = [StudyResult.read(file) for file in (root / cell).glob(f"seed*/{RESULT}")]
+        results = [StudyResult.read(file) for file in run_files(root, cell, RESULT)]
         found[cell] = sorted(results, key=lambda result: result.seed)
     return found
 
@@ -111,7 +116,7 @@ def read_finished(root: Path, cells: Iterable[str]) -> dict[str, list[StudyResul
 
 def saved_recipes(root: Path, cell: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Folder and recipe, as it is written there, of each run of a cell, unfinished ones too; an ensemble has none."""
-    for file in sorted((root / cell).glob(f"seed*/{RECIPE}")):
+    for file in run_files(root, cell, RECIPE):
         try:
             yield file.parent, tomllib.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
