@@ -344,3 +344,13 @@ def test_doctor_names_what_is_missing(place, capsys, monkeypatch):
     assert "mnist-sample" in findings["data here"]["text"]
     assert main(["doctor"]) == 0
     assert 'pip install "torchcaps[matlab]"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["evaluate", "figures 5 --model", "reconstruct", "robustness", "tweak --class 5"])
+def test_pictures_of_another_size_are_one_paragraph(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    torchcaps.create_model("capsnet", image_shape=(1, 36, 36), conv_channels=4, primary_types=1).save_pretrained(
+        "pairs"
+    )
+    assert main([*command.split(), "pairs", "--data", "mnist-sample"]) == 1
+    assert "the model takes pictures of 1×36×36" in capsys.readouterr().err

@@ -33,10 +33,11 @@ def network(**settings) -> torchcaps.models.Model:
 class Recorder(nn.Module):
     """Keeps what it is shown."""
 
-    num_classes, image_shape = 10, (1, 28, 28)
+    num_classes = 10
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = 28) -> None:
         super().__init__()
+        self.image_shape = (1, size, size)
         self.weight = nn.Parameter(torch.zeros(1))
         self.seen: list[torch.Tensor] = []
 
@@ -76,7 +77,7 @@ def test_pairs_are_moved_as_one_picture():
 
 
 def test_pictures_are_placed_before_and_standardised_after_they_are_moved():
-    model = Recorder()
+    model = Recorder(size=40)
     sweep_errors(model, examples(augment=build([{"name": "place", "size": 40}])), SWEEPS["shift"], most=5)
     assert model.seen[0].shape == (5, 1, 40, 40)
     ink = [float(seen.sum()) for seen in model.seen]

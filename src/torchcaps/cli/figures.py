@@ -63,14 +63,14 @@ def _draw(
 ) -> None:
     from torchcaps.eval import choose_examples, load_model, open_run, paper_figures
     from torchcaps.eval.drawings import drawing_model
-    from torchcaps.eval.examples import check_classes
+    from torchcaps.eval.examples import check_fit
     from torchcaps.eval.figures import to_png
     from torchcaps.eval.output import write_file
 
     run = open_run(name)
     network = drawing_model(load_model(run))
     examples = choose_examples(run, network, data, "test", data_dir, count)
-    check_classes(network, examples)
+    check_fit(network, examples)
     for remark in examples.remarks:
         warn(remark)
     answers = paper_figures.answer(network, examples, count)

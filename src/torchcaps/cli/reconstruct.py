@@ -41,7 +41,7 @@ def reconstruct(
     """
     from torchcaps.eval import choose_examples, figures, load_model, open_run
     from torchcaps.eval.drawings import draw_named, draw_present, drawing_model
-    from torchcaps.eval.examples import check_classes
+    from torchcaps.eval.examples import check_fit
     from torchcaps.eval.output import write_file
     from torchcaps.eval.pictures import class_names, read_pictures, things_in_a_picture
 
@@ -55,7 +55,7 @@ def reconstruct(
         images, classes = read.images[:count], class_names(run, network)
     else:
         examples = choose_examples(run, network, data, "test", data_dir)
-        check_classes(network, examples)
+        check_fit(network, examples)
         for remark in examples.remarks:
             warn(remark)
         classes = examples.classes

@@ -42,7 +42,7 @@ def tweak(
     from torchcaps.errors import TorchcapsError
     from torchcaps.eval import choose_examples, dimension_grid, figures, load_model, open_run
     from torchcaps.eval.drawings import drawing_model, predict_classes
-    from torchcaps.eval.examples import check_classes
+    from torchcaps.eval.examples import check_fit
     from torchcaps.eval.output import write_file
     from torchcaps.eval.pictures import class_names, read_pictures
 
@@ -58,7 +58,7 @@ def tweak(
             )
     else:
         examples = choose_examples(run, network, data, "test", data_dir)
-        check_classes(network, examples)
+        check_fit(network, examples)
         for remark in examples.remarks:
             warn(remark)
         classes = examples.classes

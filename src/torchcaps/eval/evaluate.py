@@ -22,7 +22,7 @@ from torchcaps.eval.precision import full_precision
 from torchcaps.models import CapsuleModel, Model
 from torchcaps.models.mode import evaluation_mode
 
-__all__ = ["EvaluationResult", "Watch", "can_reconstruct", "evaluate", "evaluate_pairs", "spread_pairs"]
+__all__ = ["EvaluationResult", "Watch", "can_reconstruct", "check_size", "evaluate", "evaluate_pairs", "spread_pairs"]
 
 BATCH_SIZE = 500
 Watch = Callable[[int, int], None]  # told how many of how many examples are done
@@ -180,7 +180,7 @@ def _collect(model: Model, batches: Iterator[tuple[Tensor, Tensor, Tensor | None
     scores, labels, errors = [], [], []
     with evaluation_mode(model), full_precision():
         for images, truth, singles in batches:
-            _check_fit(model, images)
+            check_size(model, images)
             out = model(images.to(dtype))
             scores.append(out.scores.float().cpu())
             labels.append(truth.cpu())
@@ -203,7 +203,7 @@ def _drawing_errors(model: Model, out: Any, images: Tensor, truth: Tensor, singl
     return torch.stack(digits).mean(dim=0)
 
 
-def _check_fit(model: Model, images: Tensor) -> None:
+def check_size(model: Model, images: Tensor) -> None:
     if tuple(images.shape[1:]) != tuple(model.image_shape):
         expected, came = ("×".join(map(str, shape)) for shape in (model.image_shape, images.shape[1:]))
         raise TorchcapsError(

@@ -18,12 +18,20 @@ from torchcaps.data.window import to_unit_float
 from torchcaps.errors import DataError, TorchcapsError
 from torchcaps.eval import metrics
 from torchcaps.eval.class_pairing import pair_classes
-from torchcaps.eval.evaluate import BATCH_SIZE, EvaluationResult, Watch, evaluate, evaluate_pairs, spread_pairs
+from torchcaps.eval.evaluate import (
+    BATCH_SIZE,
+    EvaluationResult,
+    Watch,
+    check_size,
+    evaluate,
+    evaluate_pairs,
+    spread_pairs,
+)
 from torchcaps.eval.recipe_facts import DataChoice, RecipeFacts, parse_data_name, recipe_facts
 from torchcaps.eval.runs import Run
 from torchcaps.models import Model
 
-__all__ = ["Examples", "check_classes", "choose_examples", "fitting"]
+__all__ = ["Examples", "check_fit", "choose_examples", "fitting"]
 
 SAMPLE = "mnist-sample"
 DEFAULT_PAIRS = 10_000
@@ -64,7 +72,7 @@ class Examples:
 
         ``watch(done, total)`` is called after each batch of pairs, of which there may be millions.
         """
-        check_classes(model, self)
+        _check_classes(model, self)
         home = next(model.parameters()).device
         try:
             device = torch.device("cuda") if torch.cuda.is_available() else home
@@ -200,8 +208,14 @@ def _split(source: Source, split_name: str, facts: RecipeFacts) -> Split:
     return found
 
 
-def check_classes(model: Model, examples: Examples) -> None:
-    """Raise when the data has other classes than the model."""
+def check_fit(model: Model, examples: Examples) -> None:
+    """Raise when the data has other classes than the model, or pictures of another size."""
+    _check_classes(model, examples)
+    if len(examples):
+        check_size(model, examples.images(torch.zeros(1, dtype=torch.int64)))
+
+
+def _check_classes(model: Model, examples: Examples) -> None:
     if len(examples.classes) != model.num_classes:
         raise TorchcapsError(
             f"the model tells {model.num_classes} classes apart, but {examples.name} has {len(examples.classes)}; "

@@ -12,7 +12,7 @@ from torchcaps.data.moved_digits import Move, move
 from torchcaps.data.window import to_unit_float
 from torchcaps.eval import metrics
 from torchcaps.eval.evaluate import BATCH_SIZE, Watch
-from torchcaps.eval.examples import Examples, check_classes
+from torchcaps.eval.examples import Examples, check_fit
 from torchcaps.eval.intervals import Proportion
 from torchcaps.eval.precision import full_precision
 from torchcaps.models import Model
@@ -61,7 +61,7 @@ def sweep_errors(
     >>> list(errors) == list(SWEEPS["shear"].amounts), errors[0].total
     (True, 20)
     """
-    check_classes(model, examples)
+    check_fit(model, examples)
     count = min(most or len(examples), len(examples))
     positions = torch.arange(count) * len(examples) // count
     labels = examples.labels(positions)
