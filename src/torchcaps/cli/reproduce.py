@@ -34,7 +34,7 @@ def reproduce(
         list[str] | None, typer.Option("--cell", metavar="NAME", help="This cell, or a pattern; may be given again.")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, help="Seeds 0 to N − 1 of each cell; 3 unless told.")
+        int | None, typer.Option("--seeds", min=1, help="Seeds 0 to N − 1 of each cell; 3 unless told, of selection 2.")
     ] = None,
     budget: Budget = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; runs/STUDY unless told.")] = None,
