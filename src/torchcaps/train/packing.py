@@ -19,7 +19,7 @@ from torchcaps.models import Model, from_pretrained
 from torchcaps.models.shipped import weights_folder
 from torchcaps.train.model_card import CardFacts, write_card
 from torchcaps.train.run_folder import ENVIRONMENT, METRICS, RECIPE
-from torchcaps.train.studies.results import RESULT, StudyResult
+from torchcaps.train.studies.results import RESULT, StudyResult, run_files
 
 __all__ = ["pack_weights"]
 
@@ -117,7 +117,7 @@ def _facts(
 def _seeds(records: Path | None) -> tuple[float, ...]:
     if records is None:
         return ()
-    results = [StudyResult.read(file) for file in sorted(records.glob(f"seed*/{RESULT}"))]
+    results = [StudyResult.read(file) for file in run_files(records.parent, records.name, RESULT)]
     if not results:
         raise TorchcapsError(
             f"{records} holds no seed*/{RESULT}; give the folder of a cell, such as records/table1/mnist-best"
