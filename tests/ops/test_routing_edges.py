@@ -80,6 +80,21 @@ def test_autocast_takes_its_own_dtype():
     torch.testing.assert_close(capsules, ops.capsule_linear(u.bfloat16(), weight.bfloat16()))
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_backward_pass_inside_autocast_is_the_same(shared, create_graph):
+    u, bias = torch.randn(2, 7, 8, requires_grad=True), torch.zeros(5, 16, requires_grad=True)
+    weight = torch.randn(*(() if shared else (7,)), 5, 16, 8, requires_grad=True)
+
+    def gradients(loss):
+        return torch.autograd.grad(loss, (u, weight, bias), create_graph=create_graph)
+
+    with torch.autocast("cpu", torch.bfloat16):
+        losses = [ops.capsule_linear(u, weight, bias=bias).float().square().sum() for _ in range(2)]
+        inside = gradients(losses[0])
+    torch.testing.assert_close(inside, gradients(losses[1]), rtol=0, atol=0)
+
+
 def test_autocast_leaves_float64_alone_as_it_does_in_any_product():
     u, weight = torch.randn(2, 7, 8, dtype=torch.float64), torch.randn(7, 5, 16, 8)
     plain = ops.capsule_linear(u, weight), ops.votes(u, weight)

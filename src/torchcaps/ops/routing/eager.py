@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torchcaps.ops.precision import without_autocast
 from torchcaps.ops.routing.checks import inside_transform
 from torchcaps.ops.routing.loop import Iteration, centre_of, form_votes, iterate
 from torchcaps.ops.routing.options import RoutingOptions
@@ -63,34 +64,45 @@ class _CapsuleLinear(torch.autograd.Function):
         return _route_in_parts(u, weight, bias, options)
 
     @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         u, weight, bias = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True: higher derivatives come from the plain loop
-            return _differentiable_backward(u, weight, bias, grad_output, ctx.options)
-        at_a_time = _examples_at_a_time(u, weight)
-        wide = torch.float32 if u.dtype in (torch.float16, torch.bfloat16) else u.dtype
-        grad_u = torch.empty_like(u)
-        # Contiguous whatever the weight is: the products below write to views of it.
-        grad_weight = torch.zeros(weight.shape, dtype=wide, device=weight.device)
-        grad_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
-        for start in range(0, len(u), at_a_time):
-            part = u[start : start + at_a_time]
-            votes = form_votes(part, weight)
-            grad_votes, grad_sums = _route_backward(
-                votes.to(wide),
-                iterate(votes, bias, ctx.options),
-                grad_output[start : start + at_a_time].to(wide),
-                ctx.options,
-            )
-            grad_u[start : start + at_a_time] = _add_vote_gradients(grad_votes, part, weight, grad_weight)
-            if grad_bias is not None:
-                grad_bias += grad_sums.sum(dim=0)
-        return grad_u, grad_weight.to(weight.dtype), None if grad_bias is None else grad_bias.to(bias.dtype), None
+        # With create_graph=True higher derivatives come from the plain loop.
+        backward = _differentiable_backward if torch.is_grad_enabled() else _backward_in_parts
+        return *backward(grad_output, u, weight, bias, ctx.options), None
 
 
+Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]  # of u, weight and bias
+
+
+@without_autocast  # which may be on around the backward pass, too
+def _backward_in_parts(
+    grad_output: Tensor, u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions
+) -> Gradients:
+    at_a_time = _examples_at_a_time(u, weight)
+    wide = torch.float32 if u.dtype in (torch.float16, torch.bfloat16) else u.dtype
+    grad_u = torch.empty_like(u)
+    # Contiguous whatever the weight is: the products below write to views of it.
+    grad_weight = torch.zeros(weight.shape, dtype=wide, device=weight.device)
+    grad_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
+    for start in range(0, len(u), at_a_time):
+        part = u[start : start + at_a_time]
+        votes = form_votes(part, weight)
+        grad_votes, grad_sums = _route_backward(
+            votes.to(wide),
+            iterate(votes, bias, options),
+            grad_output[start : start + at_a_time].to(wide),
+            options,
+        )
+        grad_u[start : start + at_a_time] = _add_vote_gradients(grad_votes, part, weight, grad_weight)
+        if grad_bias is not None:
+            grad_bias += grad_sums.sum(dim=0)
+    return grad_u, grad_weight, grad_bias  # autograd casts them to what the arguments are
+
+
+@without_autocast
 def _differentiable_backward(
-    u: Tensor, weight: Tensor, bias: Tensor | None, grad_output: Tensor, options: RoutingOptions
-) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    grad_output: Tensor, u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions
+) -> Gradients:
     # Views of the arguments: of the arguments themselves one may depend on another, such as u on weights that are used
     # twice, and that path is not ours to count.
     u, weight, bias = u.view_as(u), weight.view_as(weight), None if bias is None else bias.view_as(bias)
@@ -98,7 +110,7 @@ def _differentiable_backward(
     wanted = [t for t in (u, weight, bias) if t is not None and t.requires_grad]
     found = iter(torch.autograd.grad(capsules, wanted, grad_output, create_graph=True))
     gradients = [next(found) if t is not None and t.requires_grad else None for t in (u, weight, bias)]
-    return gradients[0], gradients[1], gradients[2], None
+    return gradients[0], gradients[1], gradients[2]
 
 
 def _route_backward(
