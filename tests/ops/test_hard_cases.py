@@ -36,6 +36,30 @@ def test_a_parent_that_receives_next_to_nothing_has_finite_gradients():
     assert votes.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("squash", ops.SQUASHES)
+@pytest.mark.parametrize("scale", [4.0, 6.0, 100.0])
+def test_a_centre_that_no_vote_is_near_has_finite_gradients(scale, squash):
+    """Its coefficients are so small that float32 holds them with few digits or not at all."""
+    torch.manual_seed(0)
+    votes = (scale * torch.rand(100, 1, 3, 1) * torch.randn(100, 8, 3, 4)).requires_grad_()
+    out = ops.k_means_routing(votes, squash=squash)
+    (out.capsules.sum() + out.activations.sum()).backward()
+    assert out.capsules.isfinite().all()
+    assert votes.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("routing", torchcaps.list_routings())
+def test_an_empty_batch_and_one_example(routing):
+    layer = nn.CapsuleLinear(6, 3, 4, 5, routing=routing)
+    for count in (0, 1):
+        u = torch.randn(count, 6, 4, requires_grad=True)
+        out = layer.traced(u)
+        torch.testing.assert_close(layer(u), out.capsules)
+        assert out.activations.shape == (count, 3)
+        out.capsules.sum().backward()
+        assert u.grad.shape == u.shape
+
+
 @pytest.mark.parametrize("routing", ["em", "vb", "self-routing"])
 @pytest.mark.parametrize("scale", [0.0, 1e4])
 def test_silent_and_loud_children_have_finite_gradients(routing, scale):

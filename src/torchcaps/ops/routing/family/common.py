@@ -108,8 +108,8 @@ def standardized(costs: Tensor, floor: float) -> Tensor:
 
     Without a floor two costs would always be +1 and −1, by however little they differ, and have no gradient.
     """
-    spread, average = torch.var_mean(costs, dim=1, correction=0, keepdim=True)
-    return (costs - average) / (spread + floor).sqrt()
+    centred = costs - costs.mean(dim=1, keepdim=True)
+    return centred / (centred.square().mean(dim=1, keepdim=True) + floor).sqrt()  # var_mean warns of an empty batch
 
 
 def squashed_output(capsules: Tensor, dtype: torch.dtype, recorder: Recorder) -> RoutingOutput:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.ops.precision import without_autocast
-from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, squashed_output
+from torchcaps.ops.routing.family.common import Recorder, check_iterations, child_shares, prepare, squashed_output
 from torchcaps.ops.routing.output import RoutingOutput
 from torchcaps.ops.squash import squash as squash_named
 
@@ -64,14 +64,9 @@ def k_means_routing(
     for _ in range(check_iterations(iterations)):
         logits = _logits(ready.votes, centre, distance, temperature)
         coefficients = logits.softmax(dim=2)
-        sums = torch.einsum("bij,bijd->bjd", coefficients, ready.votes)
-        if distance == "euclidean":
-            # ready.activations is 1, or 0 for a masked child, whose share must not count
-            shares = torch.einsum("bij,bi->bj", coefficients, ready.activations)
-            sums = sums / shares.clamp(min=torch.finfo(sums.dtype).tiny).unsqueeze(2)
-            centre = sums
-        else:
-            centre = squash_named(sums, kind="unit")
+        weights = child_shares(logits, ready) if distance == "euclidean" else coefficients
+        sums = torch.einsum("bij,bijd->bjd", weights, ready.votes)
+        centre = sums if distance == "euclidean" else squash_named(sums, kind="unit")
         if return_trace:
             recorder.add(logits, coefficients, squash_named(sums, kind=squash))
     return squashed_output(squash_named(sums, kind=squash), votes.dtype, recorder)
