@@ -3,7 +3,9 @@ import functools
 import pytest
 import torch
 
+import torchcaps
 from torchcaps import nn, ops
+from torchcaps.testing import check_routing
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -88,6 +90,33 @@ def test_any_routing_function_fits():
     torch.testing.assert_close(ours(u), same(u))
     torch.testing.assert_close(ours.trace(u)[1].coefficients, same.trace(u)[1].coefficients)
     assert "average" in repr(layer)
+
+
+def test_a_function_gets_a_bias_only_if_it_takes_one():
+    def without(votes):
+        return ops.squash(votes.mean(1))
+
+    class Module(torch.nn.Module):
+        def forward(self, votes):
+            return without(votes), "anything else"
+
+    u = torch.randn(2, 7, 3)
+    for routing in (without, Module()):
+        assert check_routing(routing, skip={"coefficients": "a mean"}).passed
+        layer = nn.CapsuleLinear(7, 5, 3, 4, routing=routing)
+        assert layer.bias is None
+        torch.testing.assert_close(layer(u), without(layer.votes(u)))
+    images = torch.rand(2, 1, 20, 20)
+    for name in ("capsnet", "capsnet-deep", "matrix-capsules"):
+        model = torchcaps.create_model(name, image_shape=(1, 20, 20), routing=lambda votes, mask=None: without(votes))
+        assert model(images).lengths.shape == (2, 10)
+
+
+def test_a_function_that_gives_something_else_is_told_so():
+    with pytest.raises(
+        ValueError, match=r"\[B, J, D\] = \[2, 5, 4\], got \[2, 7, 4\]; torchcaps.testing.check_routing"
+    ):
+        nn.CapsuleLinear(7, 5, 3, 4, routing=lambda votes: votes.sum(2))(torch.randn(2, 7, 3))
 
 
 def test_start_values_device_and_dtype():

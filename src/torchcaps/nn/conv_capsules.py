@@ -12,7 +12,7 @@ from torch.nn import init
 
 from torchcaps.nn.linear import Routing
 from torchcaps.nn.routing import LayerSizes, RoutingAlgorithm
-from torchcaps.nn.routing.calling import route, routing_for_layer
+from torchcaps.nn.routing.calling import route, routing_for_layer, takes_bias
 from torchcaps.nn.start_values import BIAS_START, CAPSULE_STD, truncated_normal_
 from torchcaps.ops import RoutingOutput
 from torchcaps.ops.conv_votes import conv_votes, coordinate_offsets, gather_taps, grid_votes, taps_inside
@@ -94,7 +94,7 @@ class ConvCapsules(nn.Module):
         )
         matrix = (side, side) if pose == "matrix" else (out_dim, in_dim)
         self.weight = nn.Parameter(torch.empty(taps, in_types, out_types, *matrix, device=device, dtype=dtype))
-        bias = bias and getattr(self.routing, "takes_bias", True)
+        bias = bias and takes_bias(self.routing)
         self.bias = nn.Parameter(torch.empty(out_types, out_dim, device=device, dtype=dtype)) if bias else None
         self.reset_parameters()
 

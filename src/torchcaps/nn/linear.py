@@ -11,7 +11,7 @@ from torch.nn import init
 
 from torchcaps import ops
 from torchcaps.nn.routing import DynamicRouting, LayerSizes, RoutingAlgorithm
-from torchcaps.nn.routing.calling import route, routing_for_layer
+from torchcaps.nn.routing.calling import route, routing_for_layer, takes_bias
 from torchcaps.nn.routing.fused import fused_options
 from torchcaps.nn.start_values import BIAS_START, CAPSULE_STD, truncated_normal_
 from torchcaps.ops import RoutingOutput, RoutingTrace
@@ -21,8 +21,9 @@ from torchcaps.ops.routing.options import RoutingOptions
 __all__ = ["CapsuleLinear", "Routing"]
 
 Routing = Callable[..., Any]
-"""``routing(votes)`` → capsules: votes ``[B, I, J, D]``, capsules ``[B, J, D]``. It gets ``bias=`` when the layer has
-one, ``mask=`` when the layer is called with one, and ``return_trace=True`` when a trace is wanted."""
+"""``routing(votes)`` → capsules: votes ``[B, I, J, D]``, capsules ``[B, J, D]``. It gets ``bias=`` if it takes one and
+the layer learns one, ``mask=`` when the layer is called with one, and ``return_trace=True`` when a trace is wanted,
+which comes after the capsules."""
 
 
 class CapsuleLinear(nn.Module):
@@ -96,7 +97,7 @@ class CapsuleLinear(nn.Module):
         self.weight = nn.Parameter(
             torch.empty(shape if different is None else (different, *shape), device=device, dtype=dtype)
         )
-        bias = bias and getattr(chosen, "takes_bias", True)
+        bias = bias and takes_bias(chosen)
         self.bias = nn.Parameter(torch.empty(out_capsules, out_dim, device=device, dtype=dtype)) if bias else None
         self.reset_parameters()
 
@@ -138,7 +139,7 @@ class CapsuleLinear(nn.Module):
             u,
             self.weights_for(u.shape[1]),
             fused.iterations,
-            self.bias,
+            self.bias if getattr(self.routing, "takes_bias", True) else None,
             fused.leaky,
             self.backend,
             mask=mask,

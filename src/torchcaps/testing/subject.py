@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.nn.routing import LayerSizes, RoutingAlgorithm
+from torchcaps.nn.routing.calling import takes
 from torchcaps.ops import RoutingTrace
 
 __all__ = ["Subject"]
@@ -27,19 +27,13 @@ class Subject:
         self.algorithm = routing if isinstance(routing, RoutingAlgorithm) else None
         wrapped = getattr(routing, "func", routing)  # functools.partial
         self.name = str(getattr(wrapped, "__name__", type(routing).__name__))
-        try:
-            parameters = inspect.signature(routing).parameters.values()
-        except ValueError:  # a builtin without a signature
-            parameters = ()  # type: ignore[assignment]
-        self.keywords = {p.name for p in parameters}
-        self.any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
         if self.algorithm is not None:
             self.name = self.algorithm.name or self.name
-            self.any_keyword = False
-            self.keywords = {"mask", "return_trace", *self.algorithm.settings}
 
     def knows(self, keyword: str) -> bool:
-        return self.any_keyword or keyword in self.keywords
+        if self.algorithm is None:
+            return takes(self.routing, keyword)
+        return keyword in {"mask", "return_trace", *self.algorithm.settings}
 
     def __call__(self, votes: Tensor, **keywords: Any) -> Tensor:
         result = self._call(votes, **keywords)

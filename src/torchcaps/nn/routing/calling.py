@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from torchcaps import ops
 from torchcaps.nn.routing.base import LayerSizes, RoutingAlgorithm
@@ -13,7 +14,7 @@ from torchcaps.nn.routing.registry import create_routing
 from torchcaps.ops import RoutingOutput
 from torchcaps.ops.routing.options import RoutingOptions
 
-__all__ = ["hidden_routing", "route", "routing_for_layer"]
+__all__ = ["hidden_routing", "route", "routing_for_layer", "takes", "takes_bias"]
 
 
 def routing_for_layer(
@@ -23,7 +24,7 @@ def routing_for_layer(
     if isinstance(routing, str | Mapping):
         inherited = {"iterations": options.iterations, "leaky": options.leaky, "gradient": options.gradient}
         return create_routing(routing, sizes, inherited)
-    if not callable(routing):
+    if not callable(routing) or isinstance(routing, type):
         raise TypeError(
             f"routing must be a name, a name with settings, a routing object or a function on votes, got {routing!r}"
         )
@@ -34,6 +35,19 @@ def hidden_routing(routing: Any) -> Any:
     """The same routing for a layer below others, without parameters that only a last layer's activations need."""
     settings = dict(routing) if isinstance(routing, Mapping) else {"name": routing}
     return {"presence": False, **settings} if settings.get("name") == "inverted-attention" else routing
+
+
+def takes(routing: Callable[..., Any], keyword: str) -> bool:
+    """Whether a user's function, or module, can be called with this keyword."""
+    try:
+        parameters = inspect.signature(routing.forward if isinstance(routing, nn.Module) else routing).parameters
+    except ValueError:  # a builtin without a signature
+        return False
+    return keyword in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def takes_bias(routing: Callable[..., Any]) -> bool:
+    return routing.takes_bias if isinstance(routing, RoutingAlgorithm) else takes(routing, "bias")
 
 
 def route(
@@ -65,5 +79,12 @@ def route(
     result = routing(votes, **{name: value for name, value in keywords.items() if value is not None})
     if isinstance(result, RoutingOutput):
         return result
-    capsules, trace = result if return_trace else (result, None)
+    parts = result if isinstance(result, tuple) else (result,)  # capsules first, a trace last
+    capsules, trace = parts[0], parts[-1] if return_trace else None
+    B, _, J, D = votes.shape
+    if tuple(capsules.shape) != (B, J, D):
+        raise ValueError(
+            f"the routing must give capsules [B, J, D] = [{B}, {J}, {D}], got {list(capsules.shape)}; "
+            "torchcaps.testing.check_routing says what is wrong with it"
+        )
     return RoutingOutput(capsules, ops.capsule_lengths(capsules), trace)
