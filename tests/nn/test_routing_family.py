@@ -172,16 +172,24 @@ def test_a_layer_that_forms_no_votes_gives_what_its_routing_gives_on_votes(routi
 
 @pytest.mark.parametrize("name", ["dynamic", "fixed-point", "em"])
 def test_a_layer_takes_a_routing_that_was_changed_or_replaced(name):
-    layer = nn.CapsuleLinear(7, 3, 4, 5, routing=name, bias=False, dtype=torch.float64)
+    layer = nn.CapsuleLinear(7, 3, 4, 5, routing=name, dtype=torch.float64)
     torch.nn.init.normal_(layer.weight)
     u = torch.randn(2, 7, 4, dtype=torch.float64)
-    for routing in (nn.FixedPointRouting(2), nn.AttentionRouting(2), nn.DynamicRouting(4), nn.NormalizedRouting(2)):
+    for routing in (
+        nn.FixedPointRouting(2),
+        nn.AttentionRouting(2),
+        nn.DynamicRouting(4),
+        nn.LeakyRouting(2),
+        nn.NormalizedRouting(2),
+        nn.KMeansRouting(2, "inner"),  # has no use for the bias of the layer
+    ):
         layer.routing = routing
-        torch.testing.assert_close(layer(u), routing(layer.votes(u)).capsules)
-    before = layer(u)
-    layer.routing.settings["iterations"] = 5
-    torch.testing.assert_close(layer(u), layer.trace(u)[0])
-    assert not torch.allclose(layer(u), before)
+        before = layer(u)
+        expected = routing(layer.votes(u), bias=layer.bias if routing.takes_bias else None)
+        torch.testing.assert_close(before, expected.capsules)
+        layer.routing.settings["iterations"] = 5
+        torch.testing.assert_close(layer(u), layer.trace(u)[0])
+        assert not torch.allclose(layer(u), before)
 
 
 def test_wrong_names_and_settings_say_what_there_is():
@@ -211,6 +219,8 @@ def test_wrong_names_and_settings_say_what_there_is():
         nn.SelfRouting(7, 3, 4)(torch.randn(2, 7, 3, 5))
     with pytest.raises(TypeError, match="a name, a name with settings, a routing object or a function"):
         nn.CapsuleLinear(7, 3, 4, 5, routing=3)
+    with pytest.raises(TypeError, match=r"a routing object or a function on votes, got <class .*FixedPointRouting"):
+        nn.CapsuleLinear(7, 3, 4, 5, routing=nn.FixedPointRouting)
 
 
 def test_a_routing_of_your_own(monkeypatch):
@@ -265,6 +275,17 @@ def test_an_object_is_saved_by_its_name_and_settings(tmp_path):
     assert again.classes.routing.settings == routing.settings
     images = torch.rand(2, 1, 20, 20)
     assert torch.equal(again(images).lengths, model(images).lengths)
+
+
+def test_a_derived_routing_is_not_taken_for_the_one_whose_name_it_inherits(tmp_path):
+    class Sharper(nn.FixedPointRouting):
+        def forward(self, votes, **options):
+            return super().forward(10 * votes, **options)
+
+    model = torchcaps.create_model("capsnet-deep", channels=4, types=(2,), depth=1, dim=4, routing=Sharper())
+    assert type(model.classes.routing) is type(model.stages.layers[0].routing) is Sharper
+    with pytest.raises(ValueError, match=r"cannot hold; make it a class with a name \(torchcaps.register_routing\)"):
+        model.save_pretrained(tmp_path)
 
 
 def train(name: str, dtype: torch.dtype, steps: int, sizes=(6, 3, 4, 4), batch=8, device="cpu") -> torch.Tensor:

@@ -63,8 +63,9 @@ class Model(nn.Module, PyTorchModelHubMixin, library_name="torchcaps", tags=["ca
         for name, value in config.items():
             if callable(value):
                 raise ValueError(
-                    f"{name}={value} is a function, which a file cannot hold; save model.state_dict() with "
-                    "safetensors.torch.save_file and build the model in code"
+                    f"{name}={value} is a function, which a file cannot hold; make it a class with a name "
+                    "(torchcaps.register_routing), or save model.state_dict() with safetensors.torch.save_file and "
+                    "build the model in code"
                 )
         with tempfile.TemporaryDirectory(dir=directory, prefix=".saving-") as scratch:
             result: str | None = super().save_pretrained(scratch, config=config, **keywords)

@@ -35,10 +35,14 @@ class DynamicRouting(RoutingAlgorithm):
 
     def __init__(self, iterations: int = 3, leaky: bool = False, gradient: str = "all") -> None:
         super().__init__(iterations=iterations, leaky=leaky, gradient=gradient)
-        self.options = RoutingOptions(iterations, leaky, gradient)
+        RoutingOptions(iterations, leaky, gradient)  # an error now, not at the first call
         self.leaky = leaky
         if leaky:
             self.normalizes = "nothing"
+
+    @property
+    def options(self) -> RoutingOptions:
+        return RoutingOptions(self.settings["iterations"], self.leaky, self.settings["gradient"])
 
     def forward(
         self,
@@ -50,7 +54,7 @@ class DynamicRouting(RoutingAlgorithm):
         lower: Tensor | None = None,
         return_trace: bool = False,
     ) -> RoutingOutput:
-        how = self.options.iterations, bias, self.options.leaky, mask, self.options.gradient
+        how = self.settings["iterations"], bias, self.leaky, mask, self.settings["gradient"]
         if return_trace:
             capsules, trace = ops.dynamic_routing(votes, *how, return_trace=True)
             return RoutingOutput(capsules, ops.capsule_lengths(capsules), trace)

@@ -83,6 +83,7 @@ def create_routing(
 
 def routing_config(routing: Any) -> Any:
     """What a saved model's config.json holds for this routing: a name, or name and settings, or the thing itself."""
-    if isinstance(routing, RoutingAlgorithm) and routing.name in _ROUTINGS:
+    # A class derived from a registered one inherits its name, but is something else.
+    if isinstance(routing, RoutingAlgorithm) and _ROUTINGS.get(routing.name) is type(routing):
         return routing.config()
     return dict(routing) if isinstance(routing, Mapping) else routing
