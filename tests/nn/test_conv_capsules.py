@@ -108,6 +108,15 @@ def test_every_routing_works_in_a_window(name):
     assert name in repr(layer)
 
 
+@pytest.mark.parametrize("pose", ["vector", "matrix"])
+@pytest.mark.parametrize("kernel_size", [3, None])
+def test_mixed_dtypes_take_the_wider(pose, kernel_size):
+    layer = nn.ConvCapsules(2, 3, 4, 4, kernel_size, pose=pose)
+    capsules = torch.randn(2, 4, 4, 2, 4)
+    assert layer(capsules.double()).capsules.dtype == torch.float64
+    assert layer(capsules.bfloat16()).capsules.dtype == torch.float32
+
+
 def test_a_shift_of_the_input_shifts_the_output():
     layer = nn.ConvCapsules(2, 3, 4, 4, routing="em", pose="matrix")
     capsules = torch.randn(1, 8, 8, 2, 4)

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from torchcaps.ops.precision import with_product_dtype
+
 __all__ = ["conv_votes", "coordinate_offsets", "gather_taps", "grid_votes", "taps_inside"]
 
 
@@ -48,6 +50,7 @@ def conv_votes(taps: Tensor, weight: Tensor) -> Tensor:
         taps: ``[N, T, C, P]``. weight: ``[T, C, J, D, P]``; or ``[T, C, J, m, m]`` with ``P = D = m²`` for matrices,
         told apart by its last dimension. Returns ``[N, I, J, D]`` with ``I = T·C``.
     """
+    taps, weight = with_product_dtype(taps, weight)
     N, T, C, P = taps.shape
     J, rows, columns = weight.shape[2:]
     if columns == P:

@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-__all__ = ["autocast_dtype", "product_dtype", "without_autocast"]
+__all__ = ["autocast_dtype", "product_dtype", "with_product_dtype", "without_autocast"]
 
 AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps")  # asking torch for others is a call that compilers cannot trace
 Arguments = ParamSpec("Arguments")
@@ -28,6 +28,12 @@ def product_dtype(x: Tensor, weight: Tensor) -> torch.dtype:
     """Autocast's, except for float64, which it leaves alone; outside autocast the wider of the two."""
     own = torch.promote_types(x.dtype, weight.dtype)
     return own if own == torch.float64 else autocast_dtype(x.device.type) or own
+
+
+def with_product_dtype(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the dtype of their product."""
+    dtype = product_dtype(x, weight)
+    return x.to(dtype), weight.to(dtype)
 
 
 def without_autocast(op: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

@@ -7,7 +7,7 @@ from typing import Literal, overload
 import torch
 from torch import Tensor
 
-from torchcaps.ops.precision import product_dtype, without_autocast
+from torchcaps.ops.precision import with_product_dtype, without_autocast
 from torchcaps.ops.routing import eager, naive, triton
 from torchcaps.ops.routing.backends import choose_backend
 from torchcaps.ops.routing.checks import check_bias, check_linear, check_mask, check_sizes
@@ -25,7 +25,7 @@ def votes(u: Tensor, weight: Tensor) -> Tensor:
         u: ``[B, I, P]``. weight: ``[I, J, D, P]``, or ``[J, D, P]`` shared by all lower capsules.
         Returns ``[B, I, J, D]``.
     """
-    u, weight = _common_dtype(u, weight)
+    u, weight = with_product_dtype(u, weight)
     check_linear(u, weight)
     return form_votes(u, weight).transpose(1, 2)
 
@@ -182,7 +182,7 @@ def capsule_linear(
         torch.Size([2, 10, 16])
     """
     options = RoutingOptions(iterations, leaky, gradient, centre, sharpness)
-    u, weight = _common_dtype(u, weight)
+    u, weight = with_product_dtype(u, weight)
     check_linear(u, weight)
     check_bias(bias, weight.shape[-3], weight.shape[-2])
     if mask is not None:
@@ -203,8 +203,3 @@ def _capsule_linear(
     if name == "triton":
         return triton.capsule_linear(u, weight, bias, options)
     return eager.capsule_linear(u, weight, bias, options)
-
-
-def _common_dtype(u: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    dtype = product_dtype(u, weight)
-    return u.to(dtype), weight.to(dtype)
