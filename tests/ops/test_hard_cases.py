@@ -49,6 +49,21 @@ def test_a_centre_that_no_vote_is_near_has_finite_gradients(scale, squash):
 
 
 @pytest.mark.parametrize("routing", torchcaps.list_routings())
+@pytest.mark.parametrize("sizes", [(6, 3, 5), (1, 3, 1), (40, 4, 16)], ids=str)
+def test_votes_of_any_length_have_finite_gradients(routing, sizes):
+    torch.manual_seed(0)
+    I, J, D = sizes
+    algorithm = nn.create_routing(routing, nn.LayerSizes(I, J, 2, D))
+    for scale in (0.0, 1e-40, 1e-30, 1e-15, 1e-8, 1.0, 1e3, 1e6):
+        votes = (scale * torch.randn(3, I, J, D)).requires_grad_()
+        out = algorithm(votes, lower=torch.randn(3, I, 2))
+        (out.capsules.sum() + out.activations.square().sum()).backward()
+        assert out.capsules.isfinite().all(), scale
+        assert votes.grad.isfinite().all(), scale
+        assert all(p.grad is None or p.grad.isfinite().all() for p in algorithm.parameters()), scale
+
+
+@pytest.mark.parametrize("routing", torchcaps.list_routings())
 def test_an_empty_batch_and_one_example(routing):
     layer = nn.CapsuleLinear(6, 3, 4, 5, routing=routing)
     for count in (0, 1):

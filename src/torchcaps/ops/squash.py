@@ -56,7 +56,7 @@ def squash(x: Tensor, dim: int = -1, kind: str = "paper") -> Tensor:
         # so m may be a constant for the gradient.
         half = 1.0 if kind == "paper" else 0.5
         return (scaled * (norm / (half * scale.square().reciprocal() + norm.square()))).to(x.dtype)
-    nonzero = norm > 0
+    nonzero = norm > torch.finfo(s.dtype).tiny  # below, one over the length overflows
     safe = torch.where(nonzero, norm, 1.0)
     return (torch.where(nonzero, -torch.expm1(-safe * scale) / safe, 0.0) * scaled).to(x.dtype)
 

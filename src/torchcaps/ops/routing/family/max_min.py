@@ -58,7 +58,9 @@ def max_min_routing(
 
 
 def _max_min(logits: Tensor, lower: float, upper: float) -> Tensor:
-    lowest, highest = logits.amin(dim=2, keepdim=True), logits.amax(dim=2, keepdim=True)
-    differ = highest > lowest
-    spread = torch.where(differ, highest - lowest, 1.0)  # a range of 0 must not reach the gradient
+    lowest = logits.amin(dim=2, keepdim=True)
+    spread = logits.amax(dim=2, keepdim=True) - lowest
+    # A range of 0, or so small that the gradient overflows, must not reach it.
+    differ = spread > torch.finfo(spread.dtype).tiny / torch.finfo(spread.dtype).eps
+    spread = torch.where(differ, spread, 1.0)
     return torch.where(differ, lower + (upper - lower) * (logits - lowest) / spread, upper)
