@@ -126,6 +126,11 @@ def test_a_name_with_settings_or_an_object_is_the_same():
 def test_a_temperature_that_is_no_number_is_named(value):
     with pytest.raises(ValueError, match=f"temperature must be a finite number, got {value!r}"):
         nn.KMeansRouting(temperature=value)
+    for mixture in (nn.EMRouting, nn.VBRouting):
+        with pytest.raises(ValueError, match=f"inverse_temperature must be a finite number, got {value!r}"):
+            mixture(3, inverse_temperature=value)
+    with pytest.raises(ValueError, match=f"lower must be a finite number, got {value!r}"):
+        nn.MaxMinRouting(lower=value)
     with pytest.raises(ValueError, match=f"sharpness must be a finite number, got {value!r}"):
         ops.capsule_linear(torch.randn(2, 3, 4), torch.randn(3, 2, 5, 4), centre="direction", sharpness=value)
 
@@ -207,13 +212,11 @@ def test_wrong_names_and_settings_say_what_there_is():
         nn.AverageRouting("flat")
     with pytest.raises(ValueError, match="lower < upper"):
         nn.MaxMinRouting(lower=1.0)
-    with pytest.raises(ValueError, match="variance_floor must be above 0"):
+    with pytest.raises(ValueError, match="variance_floor must be a finite number above 0, got 0"):
         nn.EMRouting(3, variance_floor=0.0)
     with pytest.raises(ValueError, match="unknown distance"):
         nn.KMeansRouting(distance="far")
-    with pytest.raises(ValueError, match="temperature must be a finite number, got inf"):
-        nn.KMeansRouting(temperature=float("inf"))
-    with pytest.raises(ValueError, match="prior_scatter must be above 0"):
+    with pytest.raises(ValueError, match="prior_scatter must be a finite number above 0, got -1"):
         nn.VBRouting(3, prior_scatter=-1.0)
     with pytest.raises(ValueError, match="pass lower="):
         nn.SelfRouting(7, 3, 4)(torch.randn(2, 7, 3, 5))

@@ -237,11 +237,17 @@ def test_wrong_arguments_say_what_is_expected():
         ops.em_routing(votes, torch.zeros(3), torch.zeros(4))
     with pytest.raises(ValueError, match=r"activations must be \[B, I\] = \[2, 7\]"):
         ops.vb_routing(votes, torch.zeros(3), torch.zeros(3), torch.ones(7))
-    with pytest.raises(ValueError, match="prior_scatter must be above 0"):
+    with pytest.raises(ValueError, match="prior_scatter must be a finite number above 0, got 0"):
         ops.vb_routing(votes, torch.zeros(3), torch.zeros(3), prior_scatter=0.0)
+    with pytest.raises(ValueError, match="variance_floor must be a finite number above 0, got 0"):
+        ops.em_routing(votes, torch.zeros(3), torch.zeros(3), variance_floor=0.0)
+    with pytest.raises(ValueError, match=r"weight of the gates must be \[I, J, P\] = \[7, 3, 2\], got \[6, 3, 2\]"):
+        ops.gate_logits(torch.zeros(2, 7, 2), torch.zeros(6, 3, 2))
+    with pytest.raises(ValueError, match=r"norm_weight must be \[D\] = \[4\], got \[5\]"):
+        ops.inverted_attention_routing(votes, norm_weight=torch.zeros(5))
     with pytest.raises(ValueError, match=r"gates must be \[B, I, J\]"):
         ops.self_routing(votes, torch.zeros(2, 7, 4))
-    with pytest.raises(ValueError, match=r"start must be parents \[B, J, D\]"):
+    with pytest.raises(ValueError, match=r"start must be \[B, J, D\] = \[2, 3, 4\], got \[2, 3, 5\]"):
         ops.inverted_attention_routing(votes, start=torch.zeros(2, 3, 5))
     with pytest.raises(ValueError, match=r"priors must be \[I, J\]"):
         ops.self_attention_routing(votes, torch.zeros(3, 7))

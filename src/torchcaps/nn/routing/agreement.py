@@ -11,6 +11,7 @@ from torchcaps import ops
 from torchcaps.nn.routing.base import RoutingAlgorithm
 from torchcaps.nn.routing.registry import register_routing
 from torchcaps.ops import RoutingOutput
+from torchcaps.ops.routing.checks import check_number
 from torchcaps.ops.routing.options import RoutingOptions
 
 __all__ = [
@@ -130,6 +131,8 @@ class MaxMinRouting(_OnVotes):
 
     def __init__(self, iterations: int = 3, lower: float = 0.0, upper: float = 1.0, squash: str = "paper") -> None:
         super().__init__(iterations=iterations, lower=lower, upper=upper, squash=squash)
+        check_number("lower", lower)
+        check_number("upper", upper)
         if not lower < upper:
             raise ValueError(f"max-min routing needs lower < upper, got {lower} and {upper}")
 

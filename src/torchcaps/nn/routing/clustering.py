@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -14,6 +13,7 @@ from torchcaps import ops
 from torchcaps.nn.routing.base import LayerSizes, RoutingAlgorithm
 from torchcaps.nn.routing.registry import register_routing
 from torchcaps.ops import RoutingOutput
+from torchcaps.ops.routing.checks import check_number
 from torchcaps.ops.routing.family.k_means import DISTANCES
 
 __all__ = ["EMRouting", "KMeansRouting", "VBRouting"]
@@ -42,8 +42,7 @@ class KMeansRouting(RoutingAlgorithm):
         super().__init__(iterations=iterations, distance=distance, temperature=temperature, squash=squash)
         if distance not in DISTANCES:
             raise ValueError(f"unknown distance {distance!r}; choose 'euclidean' or 'inner'")
-        if not isinstance(temperature, int | float) or not math.isfinite(temperature):
-            raise ValueError(f"temperature must be a finite number, got {temperature!r}")
+        check_number("temperature", temperature)
         if distance == "inner":
             self.not_applicable = {}  # a proxy as an attribute of its own could not be copied with the network
 
@@ -88,6 +87,7 @@ class _Mixture(RoutingAlgorithm):
         **settings: Any,
     ) -> None:
         super().__init__(**settings)
+        check_number("inverse_temperature", settings["inverse_temperature"])
         self.beta_a = nn.Parameter(torch.empty(out_capsules, device=device, dtype=dtype))
         self.beta_u = nn.Parameter(torch.empty(out_capsules, device=device, dtype=dtype))
         self.reset_parameters()
@@ -145,8 +145,7 @@ class EMRouting(_Mixture):
             variance_floor=variance_floor,
             standardize=standardize,
         )
-        if variance_floor <= 0:
-            raise ValueError(f"variance_floor must be above 0, got {variance_floor}")
+        check_number("variance_floor", variance_floor, above=0)
 
 
 @register_routing("vb")
@@ -178,5 +177,4 @@ class VBRouting(_Mixture):
             inverse_temperature=inverse_temperature,
             standardize=standardize,
         )
-        if prior_scatter <= 0:
-            raise ValueError(f"prior_scatter must be above 0, got {prior_scatter}")
+        check_number("prior_scatter", prior_scatter, above=0)

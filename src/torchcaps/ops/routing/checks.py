@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
-__all__ = ["check_bias", "check_linear", "check_mask", "check_sizes", "inside_transform"]
+__all__ = ["check_linear", "check_mask", "check_number", "check_shape", "check_sizes", "inside_transform"]
 
 
 def check_linear(u: Tensor, weight: Tensor) -> None:
@@ -32,9 +34,16 @@ def check_sizes(**sizes: int) -> None:
             raise ValueError(f"routing needs {letter} ≥ 1, got {letter} = {size}")
 
 
-def check_bias(bias: Tensor | None, J: int, D: int) -> None:
-    if bias is not None and tuple(bias.shape) != (J, D):
-        raise ValueError(f"bias must be [J, D] = [{J}, {D}], got {list(bias.shape)}")
+def check_number(name: str, value: float, above: float = -math.inf) -> None:
+    # A compiler cannot trace math.isfinite.
+    if not isinstance(value, int | float) or not above < value < math.inf:
+        raise ValueError(f"{name} must be a finite number{'' if above < 0 else f' above {above}'}, got {value!r}")
+
+
+def check_shape(name: str, x: Tensor | None, **sizes: int) -> None:
+    """An argument that is given has these sizes, named by their letters."""
+    if x is not None and tuple(x.shape) != tuple(sizes.values()):
+        raise ValueError(f"{name} must be [{', '.join(sizes)}] = {list(sizes.values())}, got {list(x.shape)}")
 
 
 def check_mask(mask: Tensor, B: int, I: int) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torchcaps.ops.precision import with_product_dtype, without_autocast
 from torchcaps.ops.routing import eager, naive, triton
 from torchcaps.ops.routing.backends import choose_backend
-from torchcaps.ops.routing.checks import check_bias, check_linear, check_mask, check_sizes
+from torchcaps.ops.routing.checks import check_linear, check_mask, check_shape, check_sizes
 from torchcaps.ops.routing.loop import form_votes, iterate
 from torchcaps.ops.routing.options import RoutingOptions
 from torchcaps.ops.routing.trace import RoutingTrace
@@ -98,7 +98,7 @@ def _route_votes(
             "ops.votes(u, weight) makes them from lower capsules"
         )
     check_sizes(I=votes.shape[1], J=votes.shape[2], D=votes.shape[3])
-    check_bias(bias, votes.shape[2], votes.shape[3])
+    check_shape("bias", bias, J=votes.shape[2], D=votes.shape[3])
     if mask is not None:
         mask = check_mask(mask, votes.shape[0], votes.shape[1])
         votes = votes.masked_fill(~mask[:, :, None, None], 0)  # a zero vote adds nothing to any sum
@@ -184,7 +184,7 @@ def capsule_linear(
     options = RoutingOptions(iterations, leaky, gradient, centre, sharpness)
     u, weight = with_product_dtype(u, weight)
     check_linear(u, weight)
-    check_bias(bias, weight.shape[-3], weight.shape[-2])
+    check_shape("bias", bias, J=weight.shape[-3], D=weight.shape[-2])
     if mask is not None:
         mask = check_mask(mask, u.shape[0], u.shape[1])
         u = u.masked_fill(~mask[:, :, None], 0)  # a zero capsule casts zero votes

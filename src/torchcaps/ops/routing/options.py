@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+
+from torchcaps.ops.routing.checks import check_number
 
 __all__ = ["CENTRES", "RoutingOptions"]
 
@@ -39,6 +40,4 @@ class RoutingOptions:
             raise ValueError(f"unknown gradient {self.gradient!r}; choose 'all' or 'last'")
         if self.centre not in CENTRES:
             raise ValueError(f"unknown centre {self.centre!r}; choose from {', '.join(map(repr, CENTRES))}")
-        number = isinstance(self.sharpness, int | float)
-        if not number or not -math.inf < self.sharpness < math.inf:  # a compiler cannot trace math.isfinite
-            raise ValueError(f"sharpness must be a finite number, got {self.sharpness!r}")
+        check_number("sharpness", self.sharpness)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torchcaps.ops.routing.checks import check_bias, check_mask, check_sizes
+from torchcaps.ops.routing.checks import check_mask, check_shape, check_sizes
 from torchcaps.ops.routing.output import RoutingOutput
 from torchcaps.ops.routing.trace import RoutingTrace
 from torchcaps.ops.squash import capsule_lengths
@@ -42,13 +42,12 @@ def prepare(
         )
     B, I, J, D = votes.shape
     check_sizes(I=I, J=J, D=D)
-    check_bias(bias, J, D)
+    check_shape("bias", bias, J=J, D=D)
+    check_shape("activations", activations, B=B, I=I)
     dtype = torch.float32 if votes.dtype in (torch.float16, torch.bfloat16) else votes.dtype
     votes = votes.to(dtype)
     if activations is None:
         activations = votes.new_ones(B, I)
-    elif tuple(activations.shape) != (B, I):
-        raise ValueError(f"activations must be [B, I] = [{B}, {I}], got {list(activations.shape)}")
     activations = activations.to(dtype)
     if mask is not None:
         mask = check_mask(mask, B, I)

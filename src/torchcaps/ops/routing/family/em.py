@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.ops.precision import without_autocast
+from torchcaps.ops.routing.checks import check_number, check_shape
 from torchcaps.ops.routing.family.common import (
     LEAST_ACTIVATION,
     Recorder,
@@ -54,7 +55,8 @@ def em_routing(
     Args:
         beta_a, beta_u: β_a and β_u, learned; what it costs to be inactive and to code a vote.
         activations: of the lower capsules; all 1 without them.
-        inverse_temperature: λ at the end; iteration t uses :func:`inverse_temperature_at`.
+        inverse_temperature: λ after many iterations; iteration t uses :func:`inverse_temperature_at`, which is 0.14 of
+            it for the third.
         variance_floor: ε, so that one vote alone has a finite likelihood.
         standardize: take the costs relative to those of the other parents, (cost − mean over j) / deviation over j.
             The paper's costs grow with the number of children and dimensions, so that a λ for one layer may drive the
@@ -74,9 +76,9 @@ def em_routing(
     """
     ready = prepare(votes, mask, activations=activations)
     J, D = votes.shape[2:]
-    for name, beta in (("beta_a", beta_a), ("beta_u", beta_u)):
-        if tuple(beta.shape) != (J,):
-            raise ValueError(f"{name} must be [J] = [{J}], got {list(beta.shape)}")
+    check_number("variance_floor", variance_floor, above=0)
+    check_shape("beta_a", beta_a, J=J)
+    check_shape("beta_u", beta_u, J=J)
     beta_a, beta_u = beta_a.to(ready.votes.dtype), beta_u.to(ready.votes.dtype)
     recorder = Recorder(return_trace, ready.mask)
     logits = ready.votes.new_zeros(ready.votes.shape[:3])

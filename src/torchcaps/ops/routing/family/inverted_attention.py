@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.ops.precision import without_autocast
+from torchcaps.ops.routing.checks import check_shape
 from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare
 from torchcaps.ops.routing.output import RoutingOutput
 
@@ -56,8 +57,9 @@ def inverted_attention_routing(
     """
     ready = prepare(votes, mask)
     B, _, J, D = votes.shape
-    if start is not None and tuple(start.shape) != (B, J, D):
-        raise ValueError(f"start must be parents [B, J, D] = [{B}, {J}, {D}], got {list(start.shape)}")
+    check_shape("start", start, B=B, J=J, D=D)
+    for name, x in (("norm_weight", norm_weight), ("norm_bias", norm_bias), ("presence_weight", presence_weight)):
+        check_shape(name, x, D=D)
     dtype = ready.votes.dtype
     scale = 1 / math.sqrt(D) if scale is None else scale
     recorder = Recorder(return_trace, ready.mask)

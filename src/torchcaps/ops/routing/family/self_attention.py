@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.ops.precision import without_autocast
+from torchcaps.ops.routing.checks import check_shape
 from torchcaps.ops.routing.family.common import Recorder, prepare, squashed_output
 from torchcaps.ops.routing.output import RoutingOutput
 from torchcaps.ops.squash import squash as squash_named
@@ -45,8 +46,7 @@ def self_attention_routing(
     """
     ready = prepare(votes, mask)
     I, J, D = votes.shape[1:]
-    if priors is not None and tuple(priors.shape) != (I, J):
-        raise ValueError(f"priors must be [I, J] = [{I}, {J}], got {list(priors.shape)}")
+    check_shape("priors", priors, I=I, J=J)
     together = ready.votes.sum(dim=1)
     logits = torch.einsum("bijd,bjd->bij", ready.votes, together) / math.sqrt(D)
     coefficients = logits.softmax(dim=2)

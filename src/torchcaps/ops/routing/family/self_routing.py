@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.ops.precision import without_autocast
+from torchcaps.ops.routing.checks import check_shape
 from torchcaps.ops.routing.family.common import LEAST_ACTIVATION, Recorder, child_shares, prepare
 from torchcaps.ops.routing.output import RoutingOutput
 
@@ -41,8 +42,8 @@ def self_routing(
         True
     """
     ready = prepare(votes, mask, activations=activations)
-    if gates.shape != votes.shape[:3]:
-        raise ValueError(f"gates must be [B, I, J] = {list(votes.shape[:3])}, got {list(gates.shape)}")
+    B, I, J, _ = votes.shape
+    check_shape("gates", gates, B=B, I=I, J=J)
     logits = gates.to(ready.votes.dtype)
     if ready.mask is not None:
         logits = logits.masked_fill(~ready.mask.unsqueeze(2), 0)
@@ -63,4 +64,6 @@ def gate_logits(u: Tensor, weight: Tensor) -> Tensor:
         u: ``[B, I, P]``. weight: ``[I, J, P]``, or ``[J, P]`` shared by all lower capsules. Returns ``[B, I, J]``.
     """
     dtype = torch.promote_types(torch.promote_types(u.dtype, weight.dtype), torch.float32)
+    P, J = u.shape[2], weight.shape[-2]
+    check_shape("weight of the gates", weight, **({} if weight.ndim == 2 else {"I": u.shape[1]}), J=J, P=P)
     return torch.einsum("bip,ijp->bij" if weight.ndim == 3 else "bip,jp->bij", u.to(dtype), weight.to(dtype))

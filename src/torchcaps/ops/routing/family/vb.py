@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.ops.precision import without_autocast
+from torchcaps.ops.routing.checks import check_number, check_shape
 from torchcaps.ops.routing.family.common import Recorder, check_iterations, prepare, standardized
 from torchcaps.ops.routing.family.digamma import digamma
 from torchcaps.ops.routing.output import RoutingOutput
@@ -84,11 +85,9 @@ def vb_routing(
     """
     ready = prepare(votes, mask, activations=activations)
     J, D = votes.shape[2:]
-    for name, beta in (("beta_a", beta_a), ("beta_u", beta_u)):
-        if tuple(beta.shape) != (J,):
-            raise ValueError(f"{name} must be [J] = [{J}], got {list(beta.shape)}")
-    if prior_scatter <= 0:
-        raise ValueError(f"prior_scatter must be above 0, got {prior_scatter}")
+    check_shape("beta_a", beta_a, J=J)
+    check_shape("beta_u", beta_u, J=J)
+    check_number("prior_scatter", prior_scatter, above=0)
     recorder = Recorder(return_trace, ready.mask)
     offset = (beta_a - beta_u).to(ready.votes.dtype)
     logits = ready.votes.new_zeros(ready.votes.shape[:3])
