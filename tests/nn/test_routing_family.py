@@ -96,6 +96,32 @@ def test_layer_with_a_mask(name):
     assert layer.weight.grad.isfinite().all()
 
 
+def outputs_of(name, votes, coefficients, lower):
+    """What these coefficients ``[R, B, I, J]`` make of the votes, by the formula of each routing."""
+    if name in ("em", "self-routing", "vb"):
+        coefficients = coefficients * ops.capsule_lengths(lower)[..., None]
+    sums, received = torch.einsum("rbij,bijd->rbjd", coefficients, votes), coefficients.sum(dim=2).unsqueeze(3)
+    if name in ("em", "self-routing"):
+        return sums / received
+    if name == "vb":
+        return sums / (1 + received)  # one imagined vote at 0
+    if name == "inverted-attention":
+        return torch.nn.functional.layer_norm(sums, sums.shape[3:])
+    if name == "k-means":
+        sums = sums / received
+    return ops.squash(sums, kind="exponential" if name == "self-attention" else "paper")
+
+
+@pytest.mark.parametrize("name", ROUTINGS)
+def test_the_capsules_of_a_trace_are_made_with_its_coefficients(name):
+    layer = nn.CapsuleLinear(7, 3, 4, 5, routing=name, bias=False, dtype=torch.float64)
+    torch.nn.init.normal_(layer.weight)
+    u, mask = torch.randn(2, 7, 4, dtype=torch.float64), torch.rand(2, 7) > 0.3
+    trace = layer.trace(u, mask)[1]
+    assert (trace.coefficients[:, ~mask] == 0).all()
+    torch.testing.assert_close(trace.outputs, outputs_of(name, layer.votes(u), trace.coefficients, u))
+
+
 def test_given_activations_weight_the_children():
     layer = nn.CapsuleLinear(None, 3, 4, 5, routing="em")
     u = torch.randn(2, 7, 4)
