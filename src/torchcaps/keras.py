@@ -109,8 +109,7 @@ class Capsule(keras.layers.Layer):  # type: ignore[misc]
     def call(self, inputs: Any, mask: Any = None) -> Any:
         equation = "bip,jdp->bijd" if self.shared_weights else "bip,ijdp->bijd"
         if mask is not None:
-            present = ops.cast(mask, inputs.dtype)
-            inputs = ops.where(mask[:, :, None], inputs, 0.0) * present[:, :, None]  # a zero capsule casts zero votes
+            inputs = ops.where(mask[:, :, None], inputs, ops.zeros_like(inputs))  # a zero capsule casts zero votes
         votes = ops.einsum(equation, inputs, self.kernel)
         if keras.backend.standardize_dtype(votes.dtype) in HALF:  # a square of a sum over a thousand votes overflows
             votes = ops.cast(votes, "float32")

@@ -184,10 +184,7 @@ def test_a_masked_child_equals_one_left_out(name):
 def test_trace_has_every_iteration_and_ends_in_the_result(name):
     votes, further, fast, _ = make(name, SIZES[2])
     plain = fast(votes, further, 3, None)
-    module = {"k-means-inner": "k_means", "em-standardized": "em", "vb-standardized": "vb"}.get(
-        name, name.replace("-", "_")
-    )
-    function = getattr(ops, f"{module}_routing", None) or ops.self_routing
+    function = getattr(ops, f"{FUNCTIONS.get(name, name.replace('-', '_'))}_routing", None) or ops.self_routing
     if name in MIXTURES:
         extra = dict(beta_a=further["beta_a"], beta_u=further["beta_u"])
     elif name == "self-routing":
