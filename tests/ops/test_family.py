@@ -180,6 +180,23 @@ def test_a_masked_child_equals_one_left_out(name):
         torch.testing.assert_close(got, wanted, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("routing", [ops.attention_routing, ops.inverted_attention_routing])
+def test_the_scale_of_the_products(routing):
+    votes = torch.randn(2, 7, 3, 4)
+    torch.testing.assert_close(routing(votes, scale=0.5), routing(votes))  # 1/√D
+    logits = routing(votes, 2, scale=0.7, return_trace=True).trace.logits[1]
+    torch.testing.assert_close(logits, 1.4 * routing(votes, 2, return_trace=True).trace.logits[1])
+
+
+def test_gates_of_a_masked_child_may_hold_anything():
+    votes, gates, keep = torch.randn(2, 7, 3, 4), torch.randn(2, 7, 3), torch.arange(7) < 5
+    spoiled = gates.masked_fill(~keep[:, None], float("nan")).requires_grad_()
+    out = ops.self_routing(votes, spoiled, mask=keep)
+    torch.testing.assert_close(out[:2], ops.self_routing(votes[:, :5], gates[:, :5])[:2])
+    (out.capsules.sum() + out.activations.square().sum()).backward()
+    assert (spoiled.grad[:, 5:] == 0).all()
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_trace_has_every_iteration_and_ends_in_the_result(name):
     votes, further, fast, _ = make(name, SIZES[2])

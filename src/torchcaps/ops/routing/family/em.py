@@ -58,10 +58,11 @@ def em_routing(
         inverse_temperature: λ after many iterations; iteration t uses :func:`inverse_temperature_at`, which is 0.14 of
             it for the third.
         variance_floor: ε, so that one vote alone has a finite likelihood.
-        standardize: take the costs relative to those of the other parents, (cost − mean over j) / deviation over j.
-            The paper's costs grow with the number of children and dimensions, so that a λ for one layer may drive the
-            activations of another to 0 or 1, where little is learned; standardised, they do not grow. A single parent
-            has nothing to compare with: its activation is sigmoid(λ β_a).
+        standardize: take the costs relative to those of the other parents, (k_j − mean) / √(variance + 1) over j, with
+            k_j = cost_j · J / (D Σ_i a_i), in nats for each number of a vote. The paper's costs grow with the number of
+            children and dimensions, so that a λ for one layer may drive the activations of another to 0 or 1, where
+            little is learned; standardised, they do not grow. A single parent has nothing to compare with: its
+            activation is sigmoid(λ β_a).
 
     Shape:
         votes: ``[B, I, J, D]``. beta_a, beta_u: ``[J]``. activations: ``[B, I]``. mask: ``[B, I]`` or ``[I]``.

@@ -70,8 +70,9 @@ def vb_routing(
         beta_a, beta_u: learned offsets of the activation.
         prior_scatter: ψ₀, the spread that a parent expects before it sees a vote.
         inverse_temperature: λ, 1 in the paper.
-        standardize: take the entropies relative to those of the other parents, as in
-            :func:`torchcaps.ops.em_routing`; it stands where the authors' code normalises over the batch.
+        standardize: take the entropies, weighted by e^E[ln π_j], relative to those of the other parents,
+            (k_j − mean) / √(variance + 10⁻⁴) over j, with k_j that entropy · J / D; it stands where the authors' code
+            normalises over the batch.
 
     Shape:
         votes: ``[B, I, J, D]``. beta_a, beta_u: ``[J]``. activations: ``[B, I]``. mask: ``[B, I]`` or ``[I]``.
