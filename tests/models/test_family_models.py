@@ -105,7 +105,25 @@ def test_deep_networks_take_every_routing(name, routing, tmp_path):
         assert parameter.grad is not None, key
         assert parameter.grad.isfinite().all(), key
     model.save_pretrained(tmp_path)
-    assert torch.equal(torchcaps.from_pretrained(tmp_path).eval()(images).lengths, model.eval()(images).lengths)
+    expected = model.eval()(images)
+    assert torch.equal(torchcaps.from_pretrained(tmp_path).eval()(images).lengths, expected.lengths)
+    traced = model(images, return_trace=True)
+    torch.testing.assert_close((traced.capsules, traced.lengths), (expected.capsules, expected.lengths))
+
+
+def test_class_capsules_know_where_their_children_are():
+    model = torchcaps.create_model("matrix-capsules", image_shape=(1, 20, 20), **SMALL["matrix-capsules"])
+    assert model.classes.coordinate_addition
+    assert not model.first.coordinate_addition
+    without = torchcaps.create_model("matrix-capsules", coordinate_addition=False, **SMALL["matrix-capsules"])
+    assert not without.classes.coordinate_addition
+
+
+def test_lower_capsules_of_efficient_capsnet_are_squashed_as_published():
+    model = torchcaps.create_model("efficient-capsnet").eval()
+    images = torch.rand(2, 1, 28, 28)
+    sums = model.depthwise(model.features(images)).reshape(2, 16, 8)
+    torch.testing.assert_close(model.lower_capsules(images).norm(dim=2), 1 - torch.exp(-sums.norm(dim=2)))
 
 
 def test_an_object_serves_layers_of_any_size():

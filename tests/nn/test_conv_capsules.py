@@ -129,12 +129,13 @@ def test_residual_connection():
     layer = nn.ConvCapsules(4, 4, 8, 8, padding="same")
     out = nn.ResidualCapsules(layer)(capsules)
     torch.testing.assert_close(out.capsules, (capsules + layer(capsules).capsules) / 2)
-    assert (out.activations < 1).all()
+    torch.testing.assert_close(out.activations, out.capsules.norm(dim=-1))
     poses, activations = torch.randn(2, 5, 5, 4, 16), torch.rand(2, 5, 5, 4)
     layer = nn.ConvCapsules(4, 4, 16, 16, padding="same", pose="matrix", routing="em")
     out, routed = nn.ResidualCapsules(layer)(poses, activations), layer(poses, activations)
     torch.testing.assert_close(out.capsules, (poses + routed.capsules) / 2)
     torch.testing.assert_close(out.activations, (activations + routed.activations) / 2)
+    torch.testing.assert_close(nn.ResidualCapsules(layer)(poses).activations, layer(poses).activations)
     with pytest.raises(ValueError, match="the same grid, types and dimensions"):
         nn.ResidualCapsules(nn.ConvCapsules(4, 4, 8, 8))
 
@@ -157,16 +158,18 @@ def test_concurrent_iterations():
     torch.testing.assert_close(one_by_one(u)[:2], expected[:2])
     # One iteration leaves nothing to do at the same time.
     torch.testing.assert_close(stack(True, 1)(u)[:2], stack(False, 1)(u)[:2])
-    # Two iterations by hand: the upper layer sees what the lower one held before.
-    both = stack(True, 2)
-    lower, upper = both.layers
-    first = lower.routing(ops.votes(u, lower.weight), iterations=1).capsules
-    votes = ops.votes(first, upper.weight)
-    start = upper.routing(votes, iterations=1).capsules
-    expected = upper.routing(votes, start=start, iterations=1)
-    torch.testing.assert_close(both(u)[:2], expected[:2])
+    # By hand: the upper layer sees what the lower one held before.
     out = stack(True, 3)
+    lower, upper = out.layers
+    votes = ops.votes(u, lower.weight)
+    first = lower.routing(votes, iterations=1).capsules
+    second = lower.routing(votes, start=first, iterations=1).capsules
+    start = upper.routing(ops.votes(first, upper.weight), iterations=1).capsules
+    two = upper.routing(ops.votes(first, upper.weight), start=start, iterations=1)
+    three = upper.routing(ops.votes(second, upper.weight), start=two.capsules, iterations=1)
+    torch.testing.assert_close(stack(True, 2)(u)[:2], two[:2])
     result = out(u)
+    torch.testing.assert_close(result[:2], three[:2])
     (result.capsules.square().sum() + result.activations.sum()).backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in out.parameters())
     with pytest.raises(ValueError, match="need routing='inverted-attention'"):
