@@ -25,13 +25,12 @@ from torchcaps.train.guard import NonFiniteError
 from torchcaps.train.interrupt import OutOfTimeError
 from torchcaps.train.log import read_log
 from torchcaps.train.recipe import Recipe
-from torchcaps.train.recipe_files import load_recipe
 from torchcaps.train.run_folder import RunFolder
 from torchcaps.train.studies.definition import Cell, Study
+from torchcaps.train.studies.earlier_runs import check_same_settings, check_weights
 from torchcaps.train.studies.ensembles import joined_result, missing_members
 from torchcaps.train.studies.protocols import PROTOCOLS, Measured, Task
 from torchcaps.train.studies.results import RESULT, StudyResult, run_path
-from torchcaps.train.tables import differing_keys
 
 __all__ = ["StudyOptions", "run_study"]
 
@@ -85,9 +84,10 @@ def run_study(study: Study, options: StudyOptions, tell: Callable[[str], None] =
         for seed in (seeds if cell.members is None else (0,))
     ]
     for cell, recipe in plan:
-        runner.check_weights(cell, recipe)
+        if cell.members is None and not runner.is_finished(cell, recipe):
+            check_weights(RunFolder(run_path(options.out, cell.name, recipe.seed)))
         for part, seed in study.members(cell) or [(cell, recipe.seed)]:
-            runner.check(part, replace(recipe, seed=seed))  # a mistake is said before hours of work
+            check_same_settings(RunFolder(run_path(options.out, part.name, seed)), replace(recipe, seed=seed))
     check_writable(options.out / RESULT)
     try:
         for cell in cells:
@@ -137,32 +137,6 @@ class _Runner:
             return False
         failed = bool(StudyResult.read(path / RESULT).failure)  # there are no weights to measure again
         return failed or path in self._measured or not self.options.measure_again
-
-    def check(self, cell: Cell, recipe: Recipe) -> None:
-        """Refuse to mix seeds of different settings, lengths included."""
-        folder = RunFolder(self._path(cell, recipe))
-        if not folder.holds_a_run:
-            return
-        saved = load_recipe(folder.path / "recipe.toml")
-        free = ("log.", "training.compile", "training.capture", "description")
-        different = [key for key in differing_keys(saved, recipe) if not key.startswith(free)]
-        if recipe.training.stop_at_accuracy and saved.log.validate_every != recipe.log.validate_every:
-            different.append("log.validate_every")  # when a run looks decides where it stops
-        if different:
-            raise TorchcapsError(
-                f"{folder.path} holds a run with other settings ({', '.join(different)} differ); give the same --set "
-                "and --scale as before, or another --out"
-            )
-
-    def check_weights(self, cell: Cell, recipe: Recipe) -> None:
-        """Refuse to measure again what has a result but no weights: it would be trained again."""
-        folder = RunFolder(self._path(cell, recipe))
-        measured = not self.is_finished(cell, recipe) and (folder.path / RESULT).exists()
-        if measured and cell.members is None and not folder.final.exists():
-            raise TorchcapsError(
-                f"{folder.path} has no weights to measure again, as records have none; leave --measure-again out, or "
-                "name the folder of the runs with --out"
-            )
 
     def run(self, cell: Cell, recipe: Recipe) -> None:
         """Train to the end, or until the time is over; then measure."""
