@@ -33,7 +33,6 @@ RECORD = ROOT / "records" / "routing-family" / "timings.csv"
 COLUMNS = ("date", "device", "threads", "torch", "routing", "case", "batch", "variant", "median_s", "p20_s", "p80_s")
 VOTES, ONE_OP = "votes", "one op"
 CALLS_IN_A_GRAPH = 10
-SIZES = nn.LayerSizes(1152, 10, 8, 16)
 ROUTINGS = {
     "dynamic": {"name": "dynamic"},
     "average": {"name": "average"},
@@ -45,10 +44,9 @@ ROUTINGS = {
 
 def on_votes(layer: nn.CapsuleLinear, device: torch.device) -> Callable[[Tensor], Tensor]:
     """The same layer, but the votes are formed first and the routing is handed them."""
-    algorithm = nn.create_routing("dynamic", SIZES) if layer.routing == "dynamic" else layer.routing
 
     def call(u: Tensor) -> Tensor:
-        out: Tensor = algorithm(layer.votes(u), bias=layer.bias).capsules  # type: ignore[operator]
+        out: Tensor = layer.routing(layer.votes(u), bias=layer.bias).capsules  # type: ignore[operator]
         return out
 
     return torch.compile(call, fullgraph=True, dynamic=False) if device.type == "cuda" else call

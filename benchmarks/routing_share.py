@@ -18,6 +18,7 @@ import torch
 
 import torchcaps
 from benchmarks.gpu_timing import append_rows
+from torchcaps import nn
 from torchcaps.eval import choose_examples, load_model, measure_couplings, open_run
 from torchcaps.eval.examples import Examples
 from torchcaps.models import CapsNet
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.models:
         run = open_run(name)
         model = load_model(run)
-        if not isinstance(model, CapsNet) or model.classes.routing != "dynamic":
+        if not isinstance(model, CapsNet) or not isinstance(model.classes.routing, nn.DynamicRouting):
             parser.error(f"{name} is no capsnet with dynamic routing")
         examples = choose_examples(run, model, options.data, "test", options.data_dir, options.pairs)
         for iterations in ITERATIONS:

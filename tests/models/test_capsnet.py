@@ -57,7 +57,7 @@ def test_presets_hold_what_text_and_code_differ_in():
     assert not (paper.primary.bias == 0.1).any()
     assert paper.decoder.layers[0].weight.abs().max() <= 1 / 160**0.5
     assert (paper.make_loss().balance, official.make_loss().balance) == ("paper", "official")
-    assert paper.classes.options.gradient == official.classes.options.gradient == "all"
+    assert paper.classes.fused.gradient == official.classes.fused.gradient == "all"
     assert torchcaps.create_model("capsnet", primary_types=16).primary.scale == 1 / 16
     differing = {name for name, value in vars(PRESETS["paper"]).items() if value != vars(PRESETS["official"])[name]}
     assert differing >= {"loss_balance", "primary_scale", "capsule_bias", "start_values", "multimnist_shift", "steps"}
@@ -74,7 +74,7 @@ def test_single_choices_of_a_preset_can_be_overridden():
     )
     assert model.primary.scale == 1.0
     assert model.classes.bias is None
-    assert model.classes.options.gradient == "last"
+    assert model.classes.fused.gradient == "last"
     assert not (model.conv.bias == 0.1).any()
 
 

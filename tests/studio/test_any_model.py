@@ -199,4 +199,4 @@ def test_standardised_pixels_need_a_server(any_folder):
     network = Catalogue([any_folder / "capsnet-dynamic"]).network("capsnet-dynamic")
     assert network.runs_in_page
     network.__dict__["standardize"] = Standardize()  # as a recipe with this step has it
-    assert (network.routes_in_page, network.runs_in_page) == (True, False)
+    assert (network.page_loop.leaky, network.runs_in_page) == (False, False)

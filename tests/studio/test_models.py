@@ -98,8 +98,7 @@ def test_votes_lead_to_the_capsules_by_routing(ask, catalogue, model_id):
     model = catalogue.network(model_id).model
     image = torch.rand(model.image_shape)
     found = ask(f"/api/models/{model_id}/votes", image=image)
-    options = model.classes.options
-    capsules = ops.dynamic_routing(found["votes"][None], 3, found["bias"], options.leaky)
+    capsules = ops.dynamic_routing(found["votes"][None], 3, found["bias"], model.classes.routing.leaky)
     with torch.no_grad():
         out = model(image[None])
     torch.testing.assert_close(capsules, out.capsules, **EXACT)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import init
 
 from torchcaps import ops
-from torchcaps.nn.routing import DynamicRouting, LayerSizes, RoutingAlgorithm
+from torchcaps.nn.routing import LayerSizes, RoutingAlgorithm
 from torchcaps.nn.routing.calling import route, routing_for_layer, takes_bias
 from torchcaps.nn.routing.fused import fused_options
 from torchcaps.nn.start_values import BIAS_START, CAPSULE_STD, truncated_normal_
@@ -84,20 +84,18 @@ class CapsuleLinear(nn.Module):
         if in_types is not None and in_capsules is not None and in_capsules % in_types:
             raise ValueError(f"{in_capsules} lower capsules are not a multiple of {in_types} types")
         self.in_capsules, self.in_types = in_capsules, in_types
-        options = RoutingOptions(iterations, leaky, gradient)
-        chosen = routing_for_layer(
-            routing, LayerSizes(in_capsules, out_capsules, in_dim, out_dim, device, dtype), options
+        self.routing: Routing = routing_for_layer(
+            routing,
+            LayerSizes(in_capsules, out_capsules, in_dim, out_dim, device, dtype),
+            RoutingOptions(iterations, leaky, gradient),
         )
-        dynamic = fused_options(chosen) if isinstance(chosen, DynamicRouting) else None
-        self.options = options if dynamic is None else dynamic
-        self.routing: str | Routing = chosen if dynamic is None else "dynamic"
         self.backend = backend
         different = in_capsules if in_types is None else in_types  # transformations for each upper capsule
         shape = (out_capsules, out_dim, in_dim)
         self.weight = nn.Parameter(
             torch.empty(shape if different is None else (different, *shape), device=device, dtype=dtype)
         )
-        bias = bias and takes_bias(chosen)
+        bias = bias and takes_bias(self.routing)
         self.bias = nn.Parameter(torch.empty(out_capsules, out_dim, device=device, dtype=dtype)) if bias else None
         self.reset_parameters()
 
@@ -113,7 +111,7 @@ class CapsuleLinear(nn.Module):
     def fused(self) -> RoutingOptions | None:
         """The options of the one op that forms and routes votes, a few at a time or none at all; none without it."""
         # Asked at each call, so that a routing may be replaced or given other settings.
-        return fused_options(self.routing) if callable(self.routing) else self.options
+        return fused_options(self.routing)
 
     @overload
     def forward(
@@ -139,7 +137,7 @@ class CapsuleLinear(nn.Module):
             u,
             self.weights_for(u.shape[1]),
             fused.iterations,
-            self.bias if getattr(self.routing, "takes_bias", True) else None,
+            self.bias if takes_bias(self.routing) else None,
             fused.leaky,
             self.backend,
             mask=mask,
@@ -157,22 +155,9 @@ class CapsuleLinear(nn.Module):
 
     def traced(self, u: Tensor, mask: Tensor | None = None, activations: Tensor | None = None) -> RoutingOutput:
         """Capsules, activations and trace."""
-        if callable(self.routing):
-            return self._route(u, mask, activations, return_trace=True)
-        capsules, trace = ops.capsule_linear(
-            u,
-            self.weights_for(u.shape[1]),
-            self.options.iterations,
-            self.bias,
-            self.options.leaky,
-            return_trace=True,
-            mask=mask,
-            gradient=self.options.gradient,
-        )
-        return RoutingOutput(capsules, ops.capsule_lengths(capsules), trace)
+        return self._route(u, mask, activations, return_trace=True)
 
     def _route(self, u: Tensor, mask: Tensor | None, activations: Tensor | None, return_trace: bool) -> RoutingOutput:
-        assert callable(self.routing)
         if mask is not None:
             mask = check_mask(mask, u.shape[0], u.shape[1])
             u = u.masked_fill(~mask.unsqueeze(2), 0)  # so that NaN cannot reach the weights
@@ -198,10 +183,5 @@ class CapsuleLinear(nn.Module):
     def extra_repr(self) -> str:
         J, D, P = self.weight.shape[-3:]
         I = "any" if self.weight.ndim == 3 else f"{'' if self.in_types is None else 'n×'}{self.weight.shape[0]}"
-        if self.routing == "dynamic":
-            options = self.options
-            how = f"iterations={options.iterations}, leaky={options.leaky}, gradient={options.gradient!r}"
-        else:
-            name = getattr(self.routing, "name", None) or getattr(self.routing, "__name__", self.routing)
-            how = f"routing={name}"
-        return f"{I}×{P} → {J}×{D}, {how}, bias={self.bias is not None}"
+        name = getattr(self.routing, "name", None) or getattr(self.routing, "__name__", self.routing)
+        return f"{I}×{P} → {J}×{D}, routing={name}, bias={self.bias is not None}"

@@ -160,7 +160,7 @@ def _write_model(
 
 def _write_picture(site: _Site, home: str, network: Network, image: Tensor) -> None:
     site.write_tensors(f"{home}/forward", looking.forward(network, image))
-    if network.routes_in_page:
+    if network.page_loop is not None:
         site.write_tensors(f"{home}/votes", looking.votes(network, image, half=True))
     elif network.primary_facts() is not None:  # the page knows one routing; what another did is written down
         found = looking.trace(network, image, iterations=1)

@@ -96,10 +96,10 @@ def trace(network: Network, image: Tensor, iterations: int) -> Tensors:
         coefficients, logits: ``[R, I, J]``. outputs: ``[R, J, D]``. lengths: ``[R, J]``, the scores of the classes
         after each iteration. primary_lengths: ``[I]``.
     """
-    layer = network.routed.classes
-    if network.routes_in_page:
+    layer, loop = network.routed.classes, network.page_loop
+    if loop is not None:
         cast, lower = network.votes(image)
-        _, found = ops.dynamic_routing(cast, iterations, layer.bias, layer.options.leaky, return_trace=True)
+        _, found = ops.dynamic_routing(cast, iterations, layer.bias, loop.leaky, return_trace=True)
     else:
         lower = network.lower_capsules(image)
         _, found = layer.trace(lower)

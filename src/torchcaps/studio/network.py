@@ -15,7 +15,9 @@ from torchcaps.eval.pictures import class_names, things_in_a_picture
 from torchcaps.eval.recipe_facts import recipe_facts
 from torchcaps.eval.runs import Run, load_model, open_run
 from torchcaps.models import CapsNet, CapsuleModel, Model
-from torchcaps.nn import ReconstructionDecoder
+from torchcaps.nn import DynamicRouting, ReconstructionDecoder
+from torchcaps.nn.routing.fused import fused_options
+from torchcaps.ops.routing.options import RoutingOptions
 from torchcaps.studio.refusal import RefusalError
 from torchcaps.studio.schemas import DecoderFacts, PrimaryFacts
 
@@ -67,14 +69,15 @@ class Network:
         return self.capsule_model
 
     @property
-    def routes_in_page(self) -> bool:
-        """Whether the page's own loop gives what the network gives, from the votes."""
-        return isinstance(self.model, CapsNet) and self.model.classes.routing == "dynamic"
+    def page_loop(self) -> RoutingOptions | None:
+        """How the page's own loop gives what the network gives, from the votes; none where it cannot."""
+        routing = self.model.classes.routing if isinstance(self.model, CapsNet) else None
+        return fused_options(routing) if isinstance(routing, DynamicRouting) else None
 
     @property
     def runs_in_page(self) -> bool:
         """Whether a page without a server gives what the network gives, from any picture."""
-        return self.routes_in_page and self.standardize is None
+        return self.page_loop is not None and self.standardize is None
 
     @cached_property
     def capsule_dim(self) -> int:

@@ -7,7 +7,6 @@ from typing import Any, Literal, cast
 
 from torchcaps.models import CapsuleModel, Model
 from torchcaps.nn import RoutingAlgorithm
-from torchcaps.ops.routing.options import RoutingOptions
 
 __all__ = ["RoutingFacts", "routing_facts"]
 
@@ -48,21 +47,11 @@ def routing_facts(model: Model) -> RoutingFacts | None:
     bias = getattr(layer, "bias", None) is not None
     if isinstance(routing, RoutingAlgorithm):
         return RoutingFacts(
-            name=routing.name,
+            name="dynamic" if routing.name == "leaky" else routing.name,  # for the page a switch of the same loop
             iterations=routing.settings.get("iterations"),
             leaky=bool(getattr(routing, "leaky", False)),
             bias=bias,
             scores="lengths" if routing.squashes else "activations",
             normalizes=cast(Normalizes, routing.normalizes),
-        )
-    options: RoutingOptions | None = getattr(layer, "options", None)
-    if routing == "dynamic" and options is not None:  # the fused layer keeps the settings itself
-        return RoutingFacts(
-            name="dynamic",
-            iterations=options.iterations,
-            leaky=options.leaky,
-            bias=bias,
-            scores="lengths",
-            normalizes="nothing" if options.leaky else "parents",
         )
     return RoutingFacts(name=getattr(routing, "__name__", None), leaky=False, bias=bias, scores="lengths")

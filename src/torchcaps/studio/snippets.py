@@ -75,7 +75,7 @@ def python_snippet(network: Network, kind: SnippetKind, picture: Program, values
     if network.standardize is not None:
         program.imports.add("from torchcaps.data.augment.photometric import Standardize")
         program.lines.append("image = Standardize().evaluate(image)")
-    if kind == "routing" and network.routes_in_page:
+    if kind == "routing" and network.page_loop is not None:
         program.imports.add("from torchcaps import ops")
     body = {"dimensions": _dimensions, "routing": _routing, "overlap": _overlap}.get(kind, _look)
     program.lines += body(network, values)
@@ -104,13 +104,13 @@ def _dimensions(network: Network, values: SnippetValues) -> list[str]:
 
 
 def _routing(network: Network, values: SnippetValues) -> list[str]:
-    layer = network.routed.classes
-    if network.routes_in_page:
+    _, loop = network.routed, network.page_loop  # the first refuses what has no single routing
+    if loop is not None:
         how = [
             "    lower = model.lower_capsules(image)  # [1, I, P]",
             "    votes = model.classes.votes(lower)  # [1, I, J, D]",
             "    capsules, trace = ops.dynamic_routing(",
-            f"        votes, {values.iterations}, model.classes.bias, leaky={layer.options.leaky}, return_trace=True",
+            f"        votes, {values.iterations}, model.classes.bias, leaky={loop.leaky}, return_trace=True",
             "    )",
             "print(ops.capsule_lengths(capsules))",
         ]
