@@ -138,3 +138,16 @@ def test_wrong_settings():
         nn.CapsuleLinear(7, 5, 3, 4, routing="magic")
     with pytest.raises(ValueError, match="at least 1"):
         nn.CapsuleLinear(7, 5, 3, 4, iterations=0)
+
+
+def test_what_a_function_of_ones_own_lacks_for_a_call_is_named():
+    def mean_of_votes(votes):
+        return ops.squash(votes.mean(dim=1))
+
+    layer = nn.CapsuleLinear(6, 3, 4, 5, routing=mean_of_votes)
+    u = torch.randn(2, 6, 4)
+    assert layer(u).shape == (2, 3, 5)
+    with pytest.raises(TypeError, match="mean_of_votes must take mask= for this call"):
+        layer(u, mask=torch.ones(2, 6, dtype=torch.bool))
+    with pytest.raises(TypeError, match="mean_of_votes must take return_trace= for this call"):
+        layer.trace(u)

@@ -75,8 +75,12 @@ def route(
             lower=lower if routing.uses_lower else None,
             return_trace=return_trace,
         )
-    keywords: dict[str, Any] = {"bias": bias, "mask": mask, "return_trace": return_trace or None}
-    result = routing(votes, **{name: value for name, value in keywords.items() if value is not None})
+    optional: dict[str, Any] = {"bias": bias, "mask": mask, "return_trace": return_trace or None}
+    given = {name: value for name, value in optional.items() if value is not None}
+    for name in given:
+        if not takes(routing, name):
+            raise TypeError(f"the routing {getattr(routing, '__name__', routing)} must take {name}= for this call")
+    result = routing(votes, **given)
     if isinstance(result, RoutingOutput):
         return result
     parts = result if isinstance(result, tuple) else (result,)  # capsules first, a trace last
