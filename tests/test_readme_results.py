@@ -81,6 +81,16 @@ def test_the_small_networks_with_the_choices_of_the_text_are_those_of_their_logs
         assert (log[-1]["kind"], f"{100 * log[-1]['error']:.2f}") == ("validation", held_out)
 
 
+def test_the_counts_with_fractions_of_a_pixel_are_those_of_their_logs():
+    folder = ROOT / "records/augmentation-cnn"
+    rows = re.findall(r"^\| [^|]+\| (\d+) \| (\d+) \|$", (folder / "README.md").read_text(), re.M)
+    for name, row in zip(("shift", "fraction", "half-pixel"), rows, strict=True):
+        for seed, count in enumerate(row):
+            log = (folder / "fractions" / f"{name}-{seed}" / "metrics.jsonl").read_text().splitlines()
+            last = json.loads(log[-1])
+            assert (last["kind"], round(last["error"] * last["examples"])) == ("validation", int(count))
+
+
 def test_the_figures_on_clothes_are_those_of_the_records():
     words = " ".join((ROOT / "README.md").read_text().split())
     means, seeds = [], []
