@@ -142,6 +142,17 @@ def test_unreadable_pictures_are_listed_or_an_error(tmp_path):
         load(f"folder:{tmp_path}", strict=True)
 
 
+def test_an_unreadable_picture_has_no_say_in_size_and_colour(tmp_path):
+    write_picture_folder(tmp_path, {"a": 3, "b": 3})
+    noise = np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(tmp_path / "a" / "cut.jpg")
+    whole = (tmp_path / "a" / "cut.jpg").read_bytes()
+    (tmp_path / "a" / "cut.jpg").write_bytes(whole[: len(whole) // 2])  # its head can be read, its pixels not
+    source = load(f"folder:{tmp_path}")
+    assert len(source.skipped) == 1
+    assert source.image_shape == (1, 8, 8)
+
+
 def test_files_of_other_kinds_and_folders_without_a_picture_are_listed(tmp_path):
     write_picture_folder(tmp_path, {"a": 5, "b": 5})
     (tmp_path / "a" / "notes.txt").write_text("not a picture")

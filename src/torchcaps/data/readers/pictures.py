@@ -8,7 +8,7 @@ size, shape kept, bilinear with anti-aliasing; the rest filled by repeating the 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,29 +65,23 @@ def decode_pictures(
             heads[position] = _read_head(path)
         except _UnreadableError as error:
             troubles[position] = f"{path}: {error}"
-    height, width = _target_size(size, heads.values())
-    grey = channels == 1 or (channels is None and all(head.grey for head in heads.values()))
-    depth = 1 if grey else 3
-    if len(heads) * depth * height * width > MAX_FILE_BYTES:
-        raise DataError(
-            f"{len(heads)} pictures of {depth}×{height}×{width} would take more than {MAX_FILE_BYTES:,} bytes; "
-            "choose a smaller size"
-        )
-    pictures = []
-    kept = []
-    for position in sorted(heads):
-        try:
-            pictures.append(_decode(paths[position], height, width, grey))
-            kept.append(position)
-        except _UnreadableError as error:
-            troubles[position] = f"{paths[position]}: {error}"
+    pictures: dict[int, NDArray[np.uint8]] = {}
+    form: tuple[int, int, bool] | None = None
+    while form != (wanted := _form(size, channels, heads.values())):  # again where an unreadable one had decided it
+        form, pictures = wanted, {}
+        for position in list(heads):
+            try:
+                pictures[position] = _decode(paths[position], *form)
+            except _UnreadableError as error:
+                troubles[position] = f"{paths[position]}: {error}"
+                del heads[position]
     skipped = tuple(troubles[position] for position in sorted(troubles))
     if strict and skipped:
         raise DataError(f"{len(skipped)} of {len(paths)} pictures cannot be read:\n  " + "\n  ".join(skipped))
     if not pictures:
         detail = "\n  " + "\n  ".join(skipped[:5]) if skipped else ""
         raise DataError(f"none of {len(paths)} pictures could be read{detail}")
-    return Decoded(torch.from_numpy(np.stack(pictures)), tuple(kept), skipped)
+    return Decoded(torch.from_numpy(np.stack(list(pictures.values()))), tuple(pictures), skipped)
 
 
 class _UnreadableError(Exception):
@@ -181,6 +175,19 @@ def _opened(path: Path) -> Iterator[Any]:
     except Exception as error:  # decoders raise all kinds of exceptions on damaged bytes
         reason = str(error).replace(str(path), "the file") or type(error).__name__
         raise _UnreadableError(f"cannot be decoded ({reason})") from error
+
+
+def _form(size: int | tuple[int, int] | None, channels: int | None, heads: Collection[_Head]) -> tuple[int, int, bool]:
+    """Height, width and whether grey: what every picture is brought to."""
+    height, width = _target_size(size, heads)
+    grey = channels == 1 or (channels is None and all(head.grey for head in heads))
+    depth = 1 if grey else 3
+    if len(heads) * depth * height * width > MAX_FILE_BYTES:
+        raise DataError(
+            f"{len(heads)} pictures of {depth}×{height}×{width} would take more than {MAX_FILE_BYTES:,} bytes; "
+            "choose a smaller size"
+        )
+    return height, width, grey
 
 
 def _target_size(size: int | tuple[int, int] | None, heads: Iterable[_Head]) -> tuple[int, int]:
