@@ -88,6 +88,7 @@ def test_a_missing_picture_is_listed_or_an_error(table):
         ("path,label,split", ["{},a,train", "{},b,train", "{},c,test"], "without readable pictures in train: c"),
         ("path,label", ["{},a", "{},b", "{}, "], "1 pictures have no label, the first is pictures/2.png"),
         ("path,label,split", ["{},a,train", "{},b,train", "./pictures/0.png,a,test"], "is listed in line 2 already"),
+        ("path,label,split", ["{},a,train", "{},b,train", "x/../pictures/0.png,a,test"], "is listed in line 2 already"),
         ("path", ["{}"], "found none"),
     ],
 )

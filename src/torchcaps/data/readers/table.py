@@ -8,6 +8,7 @@ Further columns may be ``group`` (stays on one side of every split) and ``split`
 from __future__ import annotations
 
 import csv
+import os
 from pathlib import Path
 
 import torch
@@ -64,11 +65,12 @@ def _read_rows(path: Path) -> Rows:
         )
     if not rows:
         raise DataError(f"{path} lists no pictures; a line for each one should follow the header")
-    lines: dict[Path, int] = {}
+    lines: dict[str, int] = {}
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values() or not row["path"]:
             raise DataError(f"{path}, line {number}: expected {len(header)} values ({', '.join(header)}), found others")
-        if (first := lines.setdefault(Path(row["path"]), number)) != number:  # else it could stand in both splits
+        picture = os.path.abspath(path.parent / row["path"])  # b/../a.png is a.png, too
+        if (first := lines.setdefault(picture, number)) != number:  # else it could stand in both splits
             raise DataError(f"{path}, line {number}: {row['path']} is listed in line {first} already; list it once")
     return [{name: value if name == "path" else value.strip() for name, value in row.items()} for row in rows]
 
