@@ -95,6 +95,22 @@ def test_a_rare_class_keeps_its_example_in_training():
     assert train.class_counts(2)[1] >= 2
 
 
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("shared", range(5))
+def test_a_group_with_the_only_examples_of_a_class_stays_in_training(shared, several):
+    split = split_of([0] * 25 + [1] * 2, [group for group in range(5) for _ in range(5)] + [shared] * 2)
+    if several:
+        split = dataclasses.replace(split, labels=torch.nn.functional.one_hot(split.labels).bool())
+    train, test = split_off_test(split, 0.2)
+    assert (train.class_counts(2), test.class_counts(2)) == ([20, 2], [5, 0])
+
+
+@pytest.mark.parametrize(("labels", "groups"), [([0, 1], None), ([0, 0, 1, 1], [0, 0, 1, 1])])
+def test_a_class_that_could_only_be_tested_is_refused(labels, groups):
+    with pytest.raises(DataError, match="no example of class number . would be left to train on"):
+        split_off_test(split_of(labels, groups), 0.2)
+
+
 def test_every_class_of_two_gives_a_test_example():
     train, test = split_off_test(split_of([0] * 3 + [1] * 3 + [2] * 2 + [3] + [4] * 4), 0.2)
     assert test.class_counts(5) == [1, 1, 1, 0, 1]

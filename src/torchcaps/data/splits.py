@@ -7,6 +7,7 @@ with the version of any random generator.
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import torch
@@ -66,12 +67,19 @@ def split_off_test(
     """Divide a set that was published without a test set; ``keys`` replace the positions as what decides.
 
     Each class that has two examples gives at least one, where there are no groups; so a set of small classes may give
-    more than was asked for.
+    more than was asked for. A set that cannot be divided without a class to be tested and never learned is refused.
     """
     keys = _counter_keys(seed, len(examples)) if keys is None else keys
     one_class = examples.labels.ndim == 1
     chosen = held_out(examples, max(1, round(len(examples) * _checked_fraction(fraction))), keys, int(one_class))
-    return examples.select(_without(chosen, len(examples)), TrainSplit), examples.select(_tensor(chosen), TestSplit)
+    train = examples.select(_without(chosen, len(examples)), TrainSplit)
+    test = examples.select(_tensor(chosen), TestSplit)
+    if one_class and (lost := sorted(set(test.labels.tolist()) - set(train.labels.tolist()))):
+        raise DataError(
+            f"no example of class number {lost[0]} would be left to train on, for it has too few examples or groups; "
+            "add some, or divide the set yourself"
+        )
+    return train, test
 
 
 def path_keys(paths: list[str]) -> Keys:
@@ -94,7 +102,7 @@ def held_out(examples: Split, count: int, keys: Keys, least: int = 0, fold: int 
     if examples.groups is None:
         chosen = _held_out_examples(strata, count, keys, least, fold)
     else:
-        chosen = _held_out_groups(strata, examples.groups.numpy(), count, keys, fold)
+        chosen = _held_out_groups(examples.labels.numpy(), strata, examples.groups.numpy(), count, keys, fold)
     if not len(chosen):
         raise DataError(
             f"of {len(examples)} examples nothing is left for fold {fold} after {count} or so in each before"
@@ -117,7 +125,9 @@ def _held_out_examples(strata: Indices, count: int, keys: Keys, least: int, fold
     return np.sort(np.concatenate(chosen)).astype(np.int64)
 
 
-def _held_out_groups(strata: Indices, groups: Indices, count: int, keys: Keys, fold: int) -> Indices:
+def _held_out_groups(
+    labels: NDArray[Any], strata: Indices, groups: Indices, count: int, keys: Keys, fold: int
+) -> Indices:
     """Take whole groups, in the order of their smallest key, until each stratum has its share; fold after fold."""
     names, group_of = np.unique(groups, return_inverse=True)
     if len(names) < 2:
@@ -128,21 +138,26 @@ def _held_out_groups(strata: Indices, groups: Indices, count: int, keys: Keys, f
     table = np.zeros((len(names), int(strata.max()) + 1), dtype=np.int64)
     np.add.at(table, (group_of, strata), 1)
     group_stratum = table.argmax(axis=1)  # a group counts for the class it shows most
+    classes = np.eye(table.shape[1], dtype=np.int64)[strata] if labels.ndim == 1 else labels
+    shown = np.zeros((len(names), classes.shape[1]), dtype=np.int64)  # how often each group shows each class
+    np.add.at(shown, group_of, classes)
 
     sizes = np.bincount(group_stratum, weights=group_size, minlength=table.shape[1]).astype(np.int64)
     wanted = _proportional_shares(sizes, count)
     left = np.ones(len(names), dtype=bool)  # of the folds before
     for _ in range(fold + 1):
-        taken = np.zeros_like(wanted)
+        taken, kept = np.zeros_like(wanted), shown.sum(axis=0)
         chosen = np.zeros(len(names), dtype=bool)
         if not left.any():
             break
         for group in np.argsort(group_key, kind="stable"):
             stratum, size = group_stratum[group], group_size[group]
             missing = wanted[stratum] - taken[stratum]
-            if left[group] and size < 2 * missing:  # taking it brings the stratum nearer to its share
+            nearer = left[group] and size < 2 * missing  # taking it brings the stratum nearer to its share
+            if nearer and (kept > shown[group])[shown[group] > 0].all():  # and leaves some of each class to train on
                 chosen[group] = True
                 taken[stratum] += size
+                kept = kept - shown[group]
         if not chosen.any():  # every group is large: the smallest of each class that keeps another one
             smallest = np.lexsort((group_key, group_size))
             smallest = smallest[left[smallest]]
