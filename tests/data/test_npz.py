@@ -36,10 +36,10 @@ def test_the_keys_of_medmnist(tmp_path):
     assert (source.train.images[:, 0].numpy() == columns["train_images"]).all()
 
 
-@pytest.mark.parametrize("shape", [(9, 7, 3), (3, 9, 7)])
-def test_colour_may_stand_last_or_first(tmp_path, shape):
+@pytest.mark.parametrize(("shape", "names"), [((9, 7, 3), ["cat", "dog"]), ((3, 9, 7), [b"cat", b"dog"])])
+def test_colour_may_stand_last_or_first_and_classes_have_names(tmp_path, shape, names):
     images = pixels(10, *shape)
-    source = load(save(tmp_path, images=images, labels=np.arange(10) % 2, classes=np.array(["cat", "dog"])))
+    source = load(save(tmp_path, images=images, labels=np.arange(10) % 2, classes=np.array(names)))
     assert source.image_shape == (3, 9, 7)
     assert source.classes == ("cat", "dog")
     assert (len(source.train), len(source.test)) == (8, 2)
@@ -80,6 +80,7 @@ def test_a_group_on_both_sides_is_refused(tmp_path, part):
         ({"images": pixels(2, 4, 4), "labels": [0.5, 1]}, "expected whole numbers"),
         ({"images": pixels(2, 4, 4), "labels": [[0, 2], [1, 0]]}, "0 and 1 only"),
         ({"images": pixels(0, 4, 4), "labels": np.zeros(0, int)}, "no picture"),
+        ({"images": pixels(2, 4, 4, 0), "labels": [0, 1]}, "no picture"),
         ({"images": pixels(4, 4, 4), "labels": [0, 1, -1, 0]}, "do not fit"),
     ],
 )

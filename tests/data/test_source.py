@@ -76,6 +76,11 @@ def test_labels_outside_the_classes_are_refused(label):
         source(test=TestSplit(pictures(), torch.tensor([0, 1, 2, label])))
 
 
+def test_one_class_a_picture_in_train_and_several_in_test_are_refused():
+    with pytest.raises(DataError, match="train and test must both have one class a picture, or both several"):
+        source(test=TestSplit(pictures(), torch.zeros(4, 3, dtype=torch.bool)))
+
+
 def test_splits_of_different_shapes_are_refused():
     with pytest.raises(DataError, match="validation pictures"):
         source(validation=ValidationSplit(pictures(size=6), torch.zeros(4, dtype=torch.int64)))

@@ -110,6 +110,8 @@ class Source:
                     f"{list(split.images.shape[1:])}; all must have one shape"
                 )
             labels = split.labels
+            if labels.ndim != self.train.labels.ndim:
+                raise DataError(f"{self.name}: train and {part} must both have one class a picture, or both several")
             if labels.ndim == 2:
                 in_range = labels.shape[1] == len(self.classes)
             else:

@@ -66,13 +66,15 @@ def read_npz_file(path: Path) -> Source:
         count = train.labels.shape[1]
     else:
         count = max(int(split.labels.max()) for split in splits if len(split)) + 1
-    classes = tuple(map(str, columns["classes"].reshape(-1))) if "classes" in columns else tuple(map(str, range(count)))
+    names = columns.get("classes", np.arange(count)).reshape(-1)
+    if names.dtype.kind == "S":  # bytes, whose str would be "b'cat'"
+        names = np.char.decode(names, "utf-8", "replace")
     return Source(
         name=f"npz:{path}",
         train=train,
         validation=validation,
         test=test,
-        classes=classes,
+        classes=tuple(map(str, names)),
         licence="yours to know",
         origin=str(path),
         split_rule="as in the file" if "train_images" in columns else "a fifth held out, stratified, seed 0",
@@ -103,7 +105,7 @@ def _split(columns: Columns, prefix: str, kind: type[AnySplit], where: str) -> A
         labels=_labels(columns[f"{prefix}labels"], f"{where}, {prefix}labels"),
         groups=None if groups is None else torch.from_numpy(np.unique(groups, return_inverse=True)[1].reshape(-1)),
     )
-    if not len(split):
+    if not split.images.numel():
         raise DataError(f"{where}: {prefix}images holds no picture")
     return split
 
