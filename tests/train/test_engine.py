@@ -14,6 +14,7 @@ from torchcaps.data import load, sample_digits
 from torchcaps.data.augment import build
 from torchcaps.data.loader import Loader
 from torchcaps.data.source import Source
+from torchcaps.errors import DataError
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.distributed import World
 from torchcaps.train.feed import Feed
@@ -208,6 +209,12 @@ def test_overrides_change_a_recipe_that_is_no_file_too(tmp_path):
     assert result.steps == 2
     with pytest.raises(RecipeError, match="both given"):
         fit(tiny_recipe(), ["training.steps=2", "training.epochs=2"], run_dir=tmp_path / "other", progress=False)
+
+
+def test_an_augmentation_that_cannot_be_done_leaves_no_folder(tmp_path):
+    with pytest.raises(DataError, match="leaves size and type of a picture alone"):
+        train_tiny(tmp_path / "run", 'data.augment=[{name = "crop", size = 24, chance = 0.5}]')
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_model_that_cannot_be_built_leaves_no_folder(tmp_path):

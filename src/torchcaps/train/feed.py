@@ -88,7 +88,9 @@ class Feed:
                 world_size=world.size,
                 channels_last=channels_last,
             )
-            shape = cast("tuple[int, int, int]", tuple(augment.evaluate(train.images[:1]).shape[1:]))
+            # Tried on one picture: what an augmentation cannot do is said now, before there is a run folder.
+            tried = augment(train.images[:1], torch.zeros(1, dtype=torch.int64), seed)
+            shape = cast("tuple[int, int, int]", tuple(tried.shape[1:]))
             if validation is not None and recipe.data.validation_augmented:
                 validation = _augmented_once(validation, augment)
                 augment = build(())

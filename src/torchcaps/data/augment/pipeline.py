@@ -30,6 +30,7 @@ AUGMENTATIONS: dict[str, type[Augmentation]] = {
     "shift": Shift,
     "standardize": Standardize,
 }
+EXACT = {"int": "a whole number", "bool": "true or false"}  # by the annotation of a field
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,13 @@ def _build_one(specification: Mapping[str, object]) -> Augmentation:
     kind = AUGMENTATIONS[name]
     chance = parameters.pop("chance", 1)
     known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for parameter in parameters:
+    for parameter, value in parameters.items():
         if parameter not in known:
             choices = ", ".join([*known, "chance"]) if known else "none at all"
             raise DataError(f"augmentation {name!r} has no parameter {parameter!r}; it takes {choices}")
+        kind_of_value = str(known[parameter].type)
+        if kind_of_value in EXACT and type(value).__name__ != kind_of_value:
+            raise DataError(f"augmentation {name!r}: {parameter} must be {EXACT[kind_of_value]}, got {value!r}")
     missing = [key for key, field in known.items() if field.default is dataclasses.MISSING and key not in parameters]
     if missing:
         raise DataError(f"augmentation {name!r} needs {', '.join(missing)}")
