@@ -15,10 +15,11 @@ __all__ = ["MultiLoader"]
 
 
 class MultiLoader(StepLoader[MultiBatch]):
-    """Every pair of a training set of pairs once in ``pairs_per_digit`` epochs, in random order, on the device.
+    """The pairs of a training set of pairs, none twice in ``pairs_per_digit`` epochs, in random order, on the device.
 
     An epoch visits each base digit once, in an order of its own; epoch e takes pair ``e % pairs_per_digit`` of each.
-    So no two examples of an epoch share their base digit, and 1000 epochs of 60,000 are the paper's 60 million.
+    So no two examples of an epoch share their base digit, and 1000 epochs of 60,000 are the paper's 60 million; with
+    ``drop_last`` an epoch leaves out the digits that fill no batch.
     Steps, ranks, ``prepare`` and the state are those of :class:`torchcaps.data.loader.Loader`.
 
     >>> from torchcaps.data import sample_digits
