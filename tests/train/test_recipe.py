@@ -103,6 +103,15 @@ def test_extends_by_name_and_by_path(tmp_path):
     assert child.schedule == load_recipe("mnist-official").schedule
 
 
+def test_recipes_of_one_name_in_two_folders_are_no_circle(tmp_path, monkeypatch):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "a.toml").write_text('extends = "lib/b.toml"\n')
+    (tmp_path / "lib" / "b.toml").write_text('extends = "a.toml"\n')
+    (tmp_path / "lib" / "a.toml").write_text('extends = "demo"\n[optimizer]\nlr = 0.5\n')
+    monkeypatch.chdir(tmp_path)
+    assert load_recipe("a.toml").optimizer.lr == 0.5
+
+
 def test_a_circle_of_extends_is_an_error(tmp_path):
     (tmp_path / "a.toml").write_text('extends = "b.toml"\n')
     (tmp_path / "b.toml").write_text('extends = "a.toml"\n')
@@ -156,6 +165,7 @@ def test_one_call_asks_for_one_length():
         ("optimizer.eps=inf", "optimizer.eps must be above 0, got inf"),
         ("optimizer.clip_norm=nan", "optimizer.clip_norm must be 0 or more, got nan"),
         ("schedule.floor=inf", "schedule.floor must be 0 or more, got inf"),
+        ("optimizer.lr=1e-8", "schedule.floor must be at most optimizer.lr, which is 1e-08, got 1e-06"),
         ("optimizer.name=sgd", "'adam', 'adamw'"),
         ("optimizer.betas=[0.9]", "two numbers"),
         ("optimizer.betas=[0.9, true]", "optimizer.betas must be a number, got True"),
@@ -178,6 +188,7 @@ def test_one_call_asks_for_one_length():
         ("log.keep=0", "1 or more"),
         ("log=3", "log is a section"),
         ("seed=-1", "seed must be 0 or more"),
+        ("seed=99999999999999999999", "seed must be 0 or more and below 2⁶³"),
         ("optimizer.lr", "not of the form key=value"),
         ("a.b.c=1", "too many dots"),
     ],
@@ -221,7 +232,8 @@ def test_recipes_are_frozen():
 def test_any_values_survive_the_way_through_a_file(text, rate, seed, flag):
     import tomllib
 
-    table = {"description": text, "seed": seed, "optimizer": {"lr": rate}, "model": {"leaky": flag, "note": text}}
+    table = {"description": text, "seed": seed, "model": {"leaky": flag, "note": text}}
+    table |= {"optimizer": {"lr": rate}, "schedule": {"floor": 0.0}}
     recipe = recipe_from_table(merge_tables(recipe_to_table(load_recipe("demo")), table))
     assert recipe_from_table(tomllib.loads(save_recipe(recipe))) == recipe
 

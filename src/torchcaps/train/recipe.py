@@ -226,7 +226,9 @@ class Recipe:
     log: LogSection = field(default_factory=LogSection)
 
     def __post_init__(self) -> None:
-        require(self.seed >= 0, "seed", "0 or more", self.seed)
+        require(0 <= self.seed < 2**63, "seed", "0 or more and below 2⁶³", self.seed)
+        fits = self.schedule.floor <= self.optimizer.lr
+        require(fits, "schedule.floor", f"at most optimizer.lr, which is {self.optimizer.lr:g}", self.schedule.floor)
         if self.training.stop_at_accuracy and not self.data.validation:
             raise RecipeError(
                 "training.stop_at_accuracy is measured on held-out examples, but data.validation is 0; hold some out, "

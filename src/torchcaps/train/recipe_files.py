@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
 from collections.abc import Iterable
 from importlib import resources
@@ -64,8 +65,9 @@ def save_recipe(recipe: Recipe) -> str:
 
 
 def _resolved(name: str, beside: Path, seen: tuple[str, ...]) -> dict[str, Any]:
-    if name in seen:
-        raise RecipeError(f"recipes extend each other in a circle: {' → '.join((*seen, name))}")
+    place = os.path.normpath(beside / name)  # b.toml here and b.toml in a folder below are two files
+    if place in seen:
+        raise RecipeError(f"recipes extend each other in a circle: {' → '.join((*seen, place))}")
     text, folder = _read(name, beside)
     try:
         table = tomllib.loads(text)
@@ -74,7 +76,7 @@ def _resolved(name: str, beside: Path, seen: tuple[str, ...]) -> dict[str, Any]:
     parent = table.pop("extends", None)
     if parent is None:
         return table
-    base = _resolved(str(parent), folder, (*seen, name))
+    base = _resolved(str(parent), folder, (*seen, place))
     for own in ("name", "description"):  # these belong to the parent alone
         base.pop(own, None)
     return merge_tables(base, table)
