@@ -130,6 +130,21 @@ def test_a_photograph_is_turned_as_the_camera_noted(tmp_path):
     assert image[0, 7].tolist() == [250] * 8
 
 
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_photograph_keeps_the_size_that_it_has_when_turned(tmp_path, orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    Image.new("L", (6, 4)).save(tmp_path / "one.png", exif=exif)
+    shape = tuple(decode_pictures([tmp_path / "one.png"]).images.shape)
+    assert shape == ((1, 1, 4, 6) if orientation < 5 else (1, 1, 6, 4))
+
+
+def test_hidden_files_are_no_pictures(tmp_path):
+    write_picture_folder(tmp_path, {"a": 3, "b": 3})
+    (tmp_path / "a" / "._0.png").write_bytes(b"what a Mac leaves on other disks")
+    assert load(f"folder:{tmp_path}").skipped == ()
+
+
 def test_unreadable_pictures_are_listed_or_an_error(tmp_path):
     write_picture_folder(tmp_path, {"a": 5, "b": 5})
     (tmp_path / "a" / "cut.png").write_bytes(picture_bytes(np.zeros((9, 9), np.uint8))[:40])

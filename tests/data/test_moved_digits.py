@@ -20,6 +20,11 @@ def test_right_angles_are_exact_and_clockwise():
     assert torch.equal(MovedDigits(split, "rotate", -90).moved(images), torch.rot90(upright, 1, (-2, -1)))
 
 
+def test_grey_levels_between_two_pixels_are_rounded_to_the_nearest():
+    image = torch.tensor([[[[0, 1]]]], dtype=torch.uint8)
+    assert move(image, "shift-x", torch.tensor([0.25])).tolist() == [[[[0, 1]]]]
+
+
 def test_batches_hold_every_picture_once():
     split = sample_digits("test")
     batches = list(MovedDigits(split, "rotate", 30, size=44).batches(200))

@@ -93,6 +93,8 @@ def test_large_groups_show_every_class_on_both_sides():
 def test_a_rare_class_keeps_its_example_in_training():
     train, _ = validation_split(split_of([0] * 97 + [1] * 3), count=5)
     assert train.class_counts(2)[1] >= 2
+    train, _ = validation_split(split_of([0] * 10 + [1]), count=9)
+    assert train.class_counts(2) == [1, 1]
 
 
 @pytest.mark.parametrize("several", [False, True])

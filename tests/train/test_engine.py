@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,7 +17,7 @@ from torchcaps.data.augment import build
 from torchcaps.data.loader import Loader
 from torchcaps.data.source import Source
 from torchcaps.errors import DataError
-from torchcaps.train import fit, load_recipe
+from torchcaps.train import engine, fit, load_recipe
 from torchcaps.train.distributed import World
 from torchcaps.train.feed import Feed
 from torchcaps.train.objective import Objective, count_wrong
@@ -164,6 +166,21 @@ def test_validation_measures_the_weights_that_will_be_kept(tmp_path):
     with torch.no_grad():
         wrong = model(held_out.images.float() / 255).lengths.argmax(1) != held_out.labels
     assert records(run, "validation")[-1]["error"] == pytest.approx(wrong.float().mean().item())
+
+
+def test_validation_is_not_counted_as_training_time(tmp_path, monkeypatch):
+    clock = itertools.count(step=0.001)
+    away = []
+
+    def slow(*_: object) -> int:
+        away.append(100.0)
+        return 0
+
+    monkeypatch.setattr(engine, "time", SimpleNamespace(perf_counter=lambda: next(clock) + sum(away)))
+    monkeypatch.setattr(engine, "count_held_out_errors", slow)
+    run = train_tiny(tmp_path, "data.validation=0.1", "log.validate_every=2")
+    assert len(away) == 4
+    assert records(run, "train")[-1]["seconds"] < 1
 
 
 def test_bf16_trains_nearly_like_fp32(tmp_path):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
+from torch import nn
 
+from torchcaps.train.ema import WeightAverage
 from torchcaps.train.recipe import ScheduleSection
 from torchcaps.train.schedule import ema_weight, learning_rate
 
@@ -43,3 +46,14 @@ def test_warm_up_grows_in_equal_steps_from_above_zero(name):
 def test_the_average_forgets_the_start_and_then_keeps_its_decay():
     assert ema_weight(0.99, 0) == pytest.approx(0.9)
     assert ema_weight(0.99, 10**6) == pytest.approx(0.01)
+
+
+def test_the_average_takes_the_counter_of_a_normalisation_along():
+    model = nn.BatchNorm1d(2)
+    average = WeightAverage(model, 0.5)
+    for step in range(3):
+        model(torch.randn(4, 2) + 7)
+        average.prepare(step)
+        average.update()
+    assert average.model.num_batches_tracked == 3
+    assert 0 < average.model.running_mean.mean() < model.running_mean.mean()

@@ -110,7 +110,7 @@ def _divided(path: Path, examples: Split, rows: Rows) -> tuple[TrainSplit, TestS
     if "split" not in rows[0]:
         if len(rows) < 2:
             raise DataError(f"{path}: one readable picture cannot be divided in train and test; list more")
-        return split_off_test(examples, max(0.2, 1 / len(rows)), keys=path_keys([row["path"] for row in rows]))
+        return split_off_test(examples, 0.2, keys=path_keys([row["path"] for row in rows]))
     if wrong := sorted({row["split"] for row in rows} - {"train", "test"}):
         raise DataError(f"{path}: the column split should say train or test, found {', '.join(map(repr, wrong))}")
     in_train = torch.tensor([row["split"] == "train" for row in rows])
