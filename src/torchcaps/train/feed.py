@@ -89,7 +89,8 @@ class Feed:
                 channels_last=channels_last,
             )
             # Tried on one picture: what an augmentation cannot do is said now, before there is a run folder.
-            tried = augment(train.images[:1], torch.zeros(1, dtype=torch.int64), seed)
+            first = train.images[:1]
+            tried = augment(first, torch.zeros(1, dtype=torch.int64, device=first.device), seed)
             shape = cast("tuple[int, int, int]", tuple(tried.shape[1:]))
             if validation is not None and recipe.data.validation_augmented:
                 validation = _augmented_once(validation, augment)
