@@ -5,16 +5,18 @@ from __future__ import annotations
 import errno
 import json
 import os
+from pathlib import Path
 
 import pytest
 import torch
 
 import torchcaps
 from torchcaps.data import load
-from torchcaps.errors import DataError
+from torchcaps.errors import DataError, TorchcapsError
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.checkpoint import CheckpointError, all_checkpoints, last_checkpoint
 from torchcaps.train.guard import NonFiniteError
+from torchcaps.train.log import JsonLines
 from torchcaps.train.run_folder import RunFolderError
 from training_runs import records, same_weights, tiny_recipe, train_tiny, weights
 
@@ -35,6 +37,15 @@ def test_the_folder_tells_everything(tmp_path):
     assert sorted(path.name for path in (run / "final").iterdir()) == ["config.json", "model.safetensors"]
     assert all(path.stat().st_mode & 0o044 for path in run.rglob("*"))  # others may read results
     assert not list(run.rglob("*.pt")) + list(run.rglob("*.pkl")) + list(run.rglob(".saving-*"))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, which is Linux's")
+def test_a_log_on_a_full_disk_is_named(tmp_path):
+    (tmp_path / "metrics.jsonl").symlink_to("/dev/full")
+    log = JsonLines(tmp_path / "metrics.jsonl")
+    with pytest.raises(TorchcapsError, match=r"metrics\.jsonl cannot be written: No space left on device.*--resume"):
+        log.write({"kind": "train", "step": 1})
+    log.close()
 
 
 @pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EIO, "broken")])

@@ -26,11 +26,16 @@ class JsonLines:
     """One record a line, each complete as soon as it is written."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("a", encoding="utf-8")
+        self._file = path.open("ab", buffering=0)
 
     def write(self, record: dict[str, Any]) -> None:
-        self._file.write(json.dumps(record) + "\n")
-        self._file.flush()
+        try:
+            self._file.write((json.dumps(record) + "\n").encode())
+        except OSError as error:
+            raise TorchcapsError(
+                f"the log {self._file.name} cannot be written: {error.strerror or error}. Checkpoints written before are "
+                "untouched; make room and go on with --resume"
+            ) from error
 
     def close(self) -> None:
         self._file.close()
