@@ -33,8 +33,8 @@ class JsonLines:
             self._file.write((json.dumps(record) + "\n").encode())
         except OSError as error:
             raise TorchcapsError(
-                f"the log {self._file.name} cannot be written: {error.strerror or error}. Checkpoints written before are "
-                "untouched; make room and go on with --resume"
+                f"the log {self._file.name} cannot be written: {error.strerror or error}. Checkpoints written before "
+                "are untouched; make room and go on with --resume"
             ) from error
 
     def close(self) -> None:
