@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 import safetensors.torch
@@ -104,7 +105,7 @@ def test_weights_that_lack_a_layer_are_refused(tmp_path, capsys):
     weights = safetensors.torch.load_file(tmp_path / "model.safetensors")
     del weights["classes.weight"]
     safetensors.torch.save_file(weights, tmp_path / "model.safetensors")
-    with pytest.raises(RuntimeError, match=r"classes\.weight"):
+    with pytest.raises(TorchcapsError, match=r"belong to another network .*classes\.weight"):
         torchcaps.from_pretrained(tmp_path)
     assert "classes.weight" in torchcaps.from_pretrained(tmp_path, strict=False).state_dict()
     assert capsys.readouterr().out == ""
@@ -126,11 +127,60 @@ def test_wrong_names_and_folders(tmp_path):
     with pytest.raises(TorchcapsError, match="neither a folder"):
         torchcaps.from_pretrained(tmp_path / "missing")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(TorchcapsError, match="damaged or of another library"):
+    with pytest.raises(TorchcapsError, match=r"has no model\.safetensors"):
         torchcaps.from_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text('{"architecture": "resnet"}')
-    with pytest.raises(TorchcapsError, match="'resnet', which is not known here"):
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    for foreign in ("{}", "[1]", "null", '"architecture"', "{"):
+        (tmp_path / "config.json").write_text(foreign)
+        with pytest.raises(TorchcapsError, match="damaged or of another library"):
+            torchcaps.from_pretrained(tmp_path)
+    for other in ("resnet", ["capsnet"]):
+        (tmp_path / "config.json").write_text(json.dumps({"architecture": other}))
+        with pytest.raises(TorchcapsError, match=r"(resnet|capsnet).*, which is not known here"):
+            torchcaps.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"architecture": "small-cnn"}')
+    with pytest.raises(TorchcapsError, match="damaged or cut short"):
         torchcaps.from_pretrained(tmp_path)
+
+
+def test_a_folder_that_is_missing_is_not_looked_up_on_the_hub(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_a, **_k: pytest.fail("asked the hub"))
+    for name in ("runs/mnist", "mnist/", "~/mnist"):
+        with pytest.raises(TorchcapsError, match="neither a folder"):
+            torchcaps.from_pretrained(name)
+
+
+def test_saving_keeps_a_card_and_is_for_everybody(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "README.md").write_text("my own words")
+    torchcaps.create_model("small-cnn", channels=2, hidden=4).save_pretrained("~/net")
+    assert (tmp_path / "net" / "README.md").read_text() == "my own words"
+    assert (tmp_path / "net" / "model.safetensors").stat().st_mode & 0o777 == 0o644
+    assert torchcaps.from_pretrained("~/net").settings["channels"] == 2
+
+
+def test_a_network_is_pushed_under_the_name_of_its_folder(tmp_path, monkeypatch):
+    pushed = {}
+
+    class Hub:
+        def __init__(self, token=None):
+            pass
+
+        def create_repo(self, repo_id, **_keywords):
+            return SimpleNamespace(repo_id=f"me/{repo_id}")
+
+        def upload_folder(self, repo_id, folder_path, **_keywords):
+            pushed[repo_id] = json.loads((folder_path / "config.json").read_text())["architecture"]
+            return "address"
+
+    monkeypatch.setattr("huggingface_hub.hub_mixin.HfApi", Hub)
+    model = torchcaps.create_model("small-cnn", channels=2, hidden=4)
+    assert model.push_to_hub("one") == model.save_pretrained(tmp_path / "two", push_to_hub=True) == "address"
+    assert pushed == {"me/one": "small-cnn", "me/two": "small-cnn"}
+    assert (tmp_path / "two" / "model.safetensors").is_file()
 
 
 def test_a_model_of_your_own(monkeypatch):

@@ -107,43 +107,8 @@ def open_run(path: str | Path) -> Run:
 
 
 def load_model(run: Run | str | Path) -> Model:
-    """The network of a run, in evaluation mode; every way in which its files can be wrong is an error in words."""
-    where = _local((run if isinstance(run, Run) else open_run(run)).model_folder)
-    weights = Path(where) / "model.safetensors"
-    if not weights.is_file():
-        raise TorchcapsError(f"{where} has no model.safetensors; the model was not saved completely, or was moved")
-    try:
-        model = from_pretrained(where)
-    except TorchcapsError:
-        raise
-    except OSError as error:
-        raise TorchcapsError(f"{where} cannot be loaded: {error}") from error
-    except (TypeError, ValueError) as error:
-        raise TorchcapsError(f"{where}/config.json does not describe a network that can be built: {error}") from error
-    except RuntimeError as error:
-        raise TorchcapsError(
-            f"the weights in {weights} belong to another network than config.json describes: {_first_lines(error)}"
-        ) from error
-    except Exception as error:  # safetensors raises a type of its own on damaged bytes
-        raise TorchcapsError(
-            f"{weights} is damaged or cut short ({error}); copy it again, or take another checkpoint of the run"
-        ) from error
-    return model.eval()
-
-
-def _local(where: str) -> str:
-    """The folder itself, or that of a copy fetched from the hub."""
-    if Path(where).is_dir():
-        return where
-    from huggingface_hub import snapshot_download
-
-    try:
-        return snapshot_download(where, allow_patterns=["config.json", "model.safetensors"])
-    except (OSError, ValueError) as error:  # no network, no such model, a name of the wrong form
-        raise TorchcapsError(
-            f"there is no folder {where}, and a model of that name could not be fetched from the hub "
-            f"({_first_lines(error, 1)}); give a run folder, a model folder or the name of a public model"
-        ) from error
+    """The network of a run, in evaluation mode."""
+    return from_pretrained((run if isinstance(run, Run) else open_run(run)).model_folder).eval()
 
 
 def _model_folder(folder: Path) -> Path:
@@ -202,7 +167,3 @@ def _read_text(file: Path) -> str:
 def _by_step(lines: list[Line]) -> list[Line]:
     latest = {line["step"]: line for line in lines if isinstance(line.get("step"), int)}
     return [latest[step] for step in sorted(latest)]
-
-
-def _first_lines(error: Exception, count: int = 3) -> str:
-    return " ".join(line.strip() for line in str(error).splitlines()[:count])

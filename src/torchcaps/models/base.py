@@ -52,13 +52,22 @@ class Model(nn.Module, PyTorchModelHubMixin, library_name="torchcaps", tags=["ca
             print(summary)
         return summary
 
-    def save_pretrained(self, save_directory: str | Path, **keywords: Any) -> str | None:
+    def save_pretrained(
+        self,
+        save_directory: str | Path,
+        *,
+        config: Any = None,
+        repo_id: str | None = None,
+        push_to_hub: bool = False,
+        model_card_kwargs: dict[str, Any] | None = None,
+        **keywords: Any,
+    ) -> str | None:
         """Write ``config.json`` and ``model.safetensors``; a reader never sees half a file.
 
-        Keywords go to huggingface_hub, for example ``push_to_hub=True``.
+        A ``README.md`` that is there already stays. ``push_to_hub=True`` uploads them, too, to ``repo_id``; the
+        keywords are those of huggingface_hub, whose ``config`` is always the network's own settings.
         """
-        directory = Path(save_directory)
-        directory.mkdir(parents=True, exist_ok=True)
+        directory = Path(save_directory).expanduser()
         config = {"architecture": self.architecture, **self.settings}
         for name, value in config.items():
             if callable(value):
@@ -67,11 +76,18 @@ class Model(nn.Module, PyTorchModelHubMixin, library_name="torchcaps", tags=["ca
                     "(torchcaps.register_routing), or save model.state_dict() with safetensors.torch.save_file and "
                     "build the model in code"
                 )
+        directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory, prefix=".saving-") as scratch:
-            result: str | None = super().save_pretrained(scratch, config=config, **keywords)
+            super().save_pretrained(scratch, config=config, model_card_kwargs=model_card_kwargs)
             for file in Path(scratch).iterdir():
+                if file.name == "README.md" and (directory / file.name).exists():
+                    continue  # somebody wrote a card that says more than the hub's
+                file.chmod(0o644)  # safetensors writes for its owner alone
                 os.replace(file, directory / file.name)
-        return result
+        if push_to_hub:
+            repo_id = repo_id or directory.resolve().name
+            return str(self.push_to_hub(repo_id, model_card_kwargs=model_card_kwargs, **keywords))
+        return None
 
 
 def check_image_shape(image_shape: tuple[int, int, int], num_classes: int) -> tuple[int, int, int]:

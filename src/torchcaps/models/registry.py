@@ -6,10 +6,12 @@ import contextlib
 import difflib
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from safetensors import SafetensorError
 
 from torchcaps.errors import TorchcapsError
 from torchcaps.models.shipped import list_pretrained, shipped_folder
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["create_model", "from_pretrained", "list_models", "register_model"]
 
+HUB_KEYWORDS = ("cache_dir", "force_download", "local_files_only", "revision", "token")
 _MODELS: dict[str, type[Model]] = {}
 M = TypeVar("M", bound="type[Model]")
 
@@ -65,36 +68,71 @@ def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords
     """Load a trained model by name (:func:`list_pretrained`), from a folder, or from the Hugging Face hub.
 
     A folder is one that ``save_pretrained`` wrote; a name on the hub is ``"owner/name"``. Shipped weights are stored as
-    16-bit floats and read back as 32-bit ones.
+    16-bit floats and read back as 32-bit ones. Every way in which the files can be wrong is an error in words.
 
     ``strict`` refuses weights that lack a layer. Keywords go to huggingface_hub, for example ``revision=`` or
     ``local_files_only=True``.
     """
-    folder = Path(name_or_path)
-    shipped = None if folder.is_dir() else shipped_folder(name_or_path)
-    if shipped is not None:
-        name_or_path = folder = shipped
-    if folder.is_dir():
-        config_file = folder / "config.json"
-        if not config_file.is_file():
-            raise TorchcapsError(f"{folder} holds no config.json; give a folder that model.save_pretrained wrote")
-    elif str(name_or_path).count("/") == 1 and not folder.is_absolute():
-        from huggingface_hub import hf_hub_download
+    folder = _folder(name_or_path, {key: keywords.pop(key) for key in HUB_KEYWORDS if key in keywords})
+    config, weights = folder / "config.json", folder / "model.safetensors"
+    if not config.is_file():
+        raise TorchcapsError(f"{folder} holds no config.json; give a folder that model.save_pretrained wrote")
+    if not weights.is_file():
+        raise TorchcapsError(f"{folder} has no model.safetensors; the model was not saved completely, or was moved")
+    model_class = _class_in(config)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # the hub library announces what it loads
+            return model_class.from_pretrained(str(folder), strict=strict, **keywords)
+    except SafetensorError as error:
+        raise TorchcapsError(
+            f"{weights} is damaged or cut short ({error}); copy it again, or take another checkpoint of the run"
+        ) from error
+    except OSError as error:
+        raise TorchcapsError(f"{folder} cannot be loaded: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise TorchcapsError(f"{config} does not describe a network that can be built: {error}") from error
+    except RuntimeError as error:
+        raise TorchcapsError(
+            f"the weights in {weights} belong to another network than config.json describes: {_first_lines(error)}"
+        ) from error
 
-        config_file = Path(hf_hub_download(str(name_or_path), "config.json", **keywords))
-    else:
+
+def _folder(name_or_path: str | Path, hub: Mapping[str, Any]) -> Path:
+    """The folder itself, that of shipped weights, or that of a copy fetched from the hub."""
+    folder = Path(name_or_path).expanduser()
+    if not folder.is_dir():
+        folder = shipped_folder(name_or_path) or folder
+    if folder.is_dir():
+        return folder
+    name = folder.as_posix()
+    if name.count("/") != 1 or folder.is_absolute() or folder.parent.is_dir():
         raise TorchcapsError(
             f"{name_or_path} is neither a folder that model.save_pretrained wrote, nor shipped with the package "
             f"({', '.join(list_pretrained()) or 'nothing is'}), nor a hub name such as 'owner/name'"
         )
+    from huggingface_hub import snapshot_download
+
     try:
-        architecture = json.loads(config_file.read_text())["architecture"]
-    except (ValueError, KeyError) as error:
-        raise TorchcapsError(f"{config_file} is damaged or of another library: no architecture in it") from error
-    if architecture not in _MODELS:
+        return Path(snapshot_download(name, allow_patterns=["config.json", "model.safetensors"], **hub))
+    except (OSError, ValueError) as error:  # no network, no such model, a name of the wrong form
         raise TorchcapsError(
-            f"{config_file} is for the architecture {architecture!r}, which is not known here; known are "
+            f"there is no folder {name}, and a model of that name could not be fetched from the hub "
+            f"({_first_lines(error, 1)}); give a run folder, a model folder or the name of a public model"
+        ) from error
+
+
+def _class_in(config: Path) -> type[Model]:
+    try:
+        architecture = json.loads(config.read_text(encoding="utf-8"))["architecture"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise TorchcapsError(f"{config} is damaged or of another library: no architecture in it") from error
+    if architecture not in list_models():
+        raise TorchcapsError(
+            f"{config} is for the architecture {architecture!r}, which is not known here; known are "
             f"{', '.join(list_models())}"
         )
-    with contextlib.redirect_stdout(io.StringIO()):  # the hub library announces what it loads
-        return _MODELS[architecture].from_pretrained(str(name_or_path), strict=strict, **keywords)
+    return _MODELS[architecture]
+
+
+def _first_lines(error: Exception, count: int = 3) -> str:
+    return " ".join(line.strip() for line in str(error).splitlines()[:count])
