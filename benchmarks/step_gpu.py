@@ -27,7 +27,6 @@ from benchmarks.gpu_timing import append_rows, capture, device_line, microsecond
 from benchmarks.step_layers import CONVOLUTIONS, PRIMARY_CONVOLUTIONS, ROUTINGS
 from torchcaps import ops
 from torchcaps.models import CapsNet
-from torchcaps.train.engine import use_channels_last
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class Step:
         self.variant, self.problem = variant, problem
         self.model = CapsNet((1, problem.size, problem.size)).cuda()
         if variant.half:
-            use_channels_last(self.model)
+            self.model.to(memory_format=torch.channels_last)
         if variant.routing == "none":
             self.model.classes.requires_grad_(False)
         self.criterion = self.model.make_loss()

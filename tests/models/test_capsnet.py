@@ -160,6 +160,10 @@ def test_wrong_pictures_say_what_to_do():
         model(torch.rand(28, 28))
     with pytest.raises(TypeError, match=r"images\.float\(\) / 255"):
         model(torch.zeros(2, 1, 28, 28, dtype=torch.uint8))
+    with pytest.raises(TypeError, match=r"are torch\.float64, the network torch\.float32; write images\.to"):
+        model(torch.rand(2, 1, 28, 28, dtype=torch.float64))
+    with pytest.raises(ValueError, match="are on meta, the network on cpu; move one"):
+        model(torch.rand(2, 1, 28, 28, device="meta"))
     with pytest.raises(TypeError, match=r"must be a tensor.*got list; torch\.stack them"):
         model([torch.rand(1, 28, 28)])
     with pytest.raises(ValueError, match="has no decoder"):

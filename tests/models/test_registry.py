@@ -85,6 +85,18 @@ def test_summary_counts_votes_where_there_are_any():
     assert working_bytes(iterations=1) == working_bytes(routing="average") < votes
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_the_whole_network_in_another_type_and_memory_format(name, dtype):
+    model = torchcaps.create_model(name, **SMALL[name]).eval()
+    images, classes = torch.rand(2, *model.image_shape), torch.tensor([0, 1])
+    expected = model.training_outputs(images, classes)
+    model.to(dtype, memory_format=torch.channels_last)
+    found = model.training_outputs(images.to(dtype, memory_format=torch.channels_last), classes)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one.float(), other, rtol=0.05, atol=0.05)
+
+
 def test_a_save_that_fails_leaves_the_old_files(tmp_path, monkeypatch):
     model = torchcaps.create_model("capsnet", **SMALL["capsnet"])
     model.save_pretrained(tmp_path)

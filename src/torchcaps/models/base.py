@@ -6,12 +6,15 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
 from torchcaps.models.summary import Summary, summarize
+from torchcaps.nn import PrimaryCapsules
+from torchcaps.ops.precision import autocast_dtype
 
 __all__ = ["Model", "check_image_shape"]
 
@@ -40,6 +43,27 @@ class Model(nn.Module, PyTorchModelHubMixin, library_name="torchcaps", tags=["ca
             raise TypeError(
                 f"pictures must be floating point in [0, 1], got {images.dtype}; write images.float() / 255"
             )
+        weight = next(self.parameters(), None)  # a replica for another device has none
+        if weight is None:
+            return
+        if images.device != weight.device:
+            raise ValueError(
+                f"the pictures are on {images.device}, the network on {weight.device}; move one of them with .to"
+            )
+        cast = autocast_dtype(images.device.type) is not None and images.dtype != torch.float64
+        if images.dtype != weight.dtype and not cast:
+            raise TypeError(
+                f"the pictures are {images.dtype}, the network {weight.dtype}; write images.to({weight.dtype})"
+            )
+
+    def to(self, *arguments: Any, memory_format: torch.memory_format | None = None, **keywords: Any) -> Self:
+        """As of every module; a memory format is for convolutions alone, since weights of capsules are no pictures."""
+        super().to(*arguments, **keywords)
+        if memory_format is not None:
+            for layer in self.modules():
+                if isinstance(layer, nn.Conv2d | PrimaryCapsules):
+                    layer.weight.data = layer.weight.data.contiguous(memory_format=memory_format)
+        return self
 
     def training_outputs(self, images: Tensor, classes: Tensor) -> tuple[Tensor, ...]:
         """Everything that a training loss is made from; ``classes`` are the true ones."""

@@ -113,4 +113,5 @@ class EfficientCapsNet(CapsuleModel):
         """Primary capsules ``[B, I, P]``; each sees the whole picture."""
         self.check_images(images)
         channels = self.depthwise(self.features(images))
-        return ops.squash(rearrange(channels, "b (i p) 1 1 -> b i p", p=self.primary_dim), kind="exponential")
+        lower = ops.squash(rearrange(channels, "b (i p) 1 1 -> b i p", p=self.primary_dim), kind="exponential")
+        return lower.to(self.classes.weight.dtype)  # the sums of a network in half precision are wider

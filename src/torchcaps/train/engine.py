@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
 
 from torchcaps.data.source import Source
 from torchcaps.errors import DataError, TorchcapsError
 from torchcaps.models import Model, create_model
-from torchcaps.nn import PrimaryCapsules
 from torchcaps.train.capture import StepRunner, wants_compile
 from torchcaps.train.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint, save_model
 from torchcaps.train.distributed import World
@@ -62,7 +60,7 @@ class Engine:
         self.precision = choose_precision(recipe.training.precision, device)
         self.model = build_model(recipe, self.feed).to(device)
         if channels_last:
-            use_channels_last(self.model)
+            self.model.to(memory_format=torch.channels_last)
         self.average = WeightAverage(self.model, recipe.training.ema) if recipe.training.ema else None
         self.optimizer = make_optimizer(recipe.optimizer, self.model, device)
         self.done = 0
@@ -263,13 +261,6 @@ def build_model(recipe: Recipe, feed: Feed) -> Model:
         return create_model(recipe.model.name, **settings)
     except (TypeError, ValueError) as error:
         raise RecipeError(f"the recipe's [model] cannot be built: {error}") from error
-
-
-def use_channels_last(model: nn.Module) -> None:
-    """Lay the weights of convolutions out as a GPU likes them; those of capsules, with four dimensions too, stay."""
-    for layer in model.modules():
-        if isinstance(layer, nn.Conv2d | PrimaryCapsules):
-            layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
 
 
 def choose_precision(name: str, device: torch.device) -> torch.dtype:

@@ -20,7 +20,7 @@ from torchcaps.eval.evaluate import Watch
 from torchcaps.eval.precision import full_precision
 from torchcaps.eval.recipe_facts import DataChoice
 from torchcaps.models import Model
-from torchcaps.train.engine import choose_precision, use_channels_last
+from torchcaps.train.engine import choose_precision
 from torchcaps.train.objective import count_wrong
 from torchcaps.train.recipe import Recipe
 
@@ -92,7 +92,7 @@ def count_errors(
     device = next(model.parameters()).device
     cuda, half = device.type == "cuda", precision != torch.float32
     if cuda:
-        use_channels_last(model)
+        model.to(memory_format=torch.channels_last)
     model.eval()
     wrong = torch.zeros((), dtype=torch.int64, device=device)
     done = 0
