@@ -1,6 +1,7 @@
 """Every routing by name: sound, in layers and models, saved and loaded, stable."""
 
 import json
+from functools import partial
 
 import pytest
 import torch
@@ -315,6 +316,40 @@ def test_a_derived_routing_is_not_taken_for_the_one_whose_name_it_inherits(tmp_p
     assert type(model.classes.routing) is type(model.stages.layers[0].routing) is Sharper
     with pytest.raises(ValueError, match=r"cannot hold; make it a class with a name \(torchcaps.register_routing\)"):
         model.save_pretrained(tmp_path)
+
+
+class Weighted(nn.DynamicRouting):
+    """Dynamic routing of votes that a learned number stretches; it fits layers of any size."""
+
+    def __init__(self):
+        super().__init__()
+        self.stretch = torch.nn.Parameter(torch.tensor(2.0))
+
+    def reset_parameters(self):
+        torch.nn.init.ones_(self.stretch)
+
+    def forward(self, votes, **options):
+        return super().forward(self.stretch * votes, **options)
+
+
+@pytest.mark.parametrize("name", ["capsnet-deep", "matrix-capsules"])
+def test_each_layer_of_a_deep_network_learns_its_own_routing(name):
+    model = torchcaps.create_model(name, image_shape=(1, 20, 20), num_classes=3, routing=Weighted(), decoder="none")
+    layers = [layer for layer in model.modules() if isinstance(layer, Weighted)]
+    assert len(layers) == (7 if name == "capsnet-deep" else 3)
+    assert {float(layer.stretch.detach()) for layer in layers} == {2.0}  # all as the object that was given
+    model(torch.rand(2, 1, 20, 20)).lengths.sum().backward()
+    assert len({float(layer.stretch.grad) for layer in layers}) == len(layers)
+
+
+@pytest.mark.parametrize("layer", [partial(nn.CapsuleLinear, 5, 3, 4, 4), partial(nn.ConvCapsules, 2, 3, 4, 4)])
+def test_an_object_keeps_its_values_until_new_ones_are_asked_for(layer):
+    routing = Weighted()
+    made = layer(routing=routing)
+    assert made.routing is routing
+    assert routing.stretch.item() == 2
+    made.reset_parameters()
+    assert routing.stretch.item() == 1
 
 
 def train(name: str, dtype: torch.dtype, steps: int, sizes=(6, 3, 4, 4), batch=8, device="cpu") -> torch.Tensor:

@@ -33,7 +33,7 @@ class DeepCapsNet(CapsuleModel):
         types: kinds of capsules in each stage; as many stages as numbers.
         depth: residual layers in each stage.
         dim: dimensions of the capsules; ``capsule_dim`` those of the classes.
-        routing, iterations: of all capsule layers.
+        routing, iterations: of all capsule layers; a routing object is copied, so that each learns its own parameters.
         decoder: ``"fc"``, ``"conv"`` or ``"none"``.
 
     Example:
@@ -64,7 +64,11 @@ class DeepCapsNet(CapsuleModel):
         self.num_classes = num_classes
         if not types or depth < 0:
             raise ValueError(f"a deep network needs at least one stage and depth ≥ 0, got {types} and {depth}")
-        how: dict[str, Any] = dict(padding="same", routing=hidden_routing(routing), iterations=iterations)
+
+        def capsules(before: int, after: int, stride: int) -> ConvCapsules:
+            own = hidden_routing(routing)
+            return ConvCapsules(before, after, dim, dim, 3, stride, "same", routing=own, iterations=iterations)
+
         C, H, W = self.image_shape
         self.conv = nn.Sequential(PictureConv2d(C, channels, 5, padding=2), nn.BatchNorm2d(channels), nn.ReLU())
         self.primary = PrimaryCapsules(channels, types[0], dim, kernel_size=3, stride=2, padding="same")
@@ -72,8 +76,8 @@ class DeepCapsNet(CapsuleModel):
         stages: list[nn.Module] = []
         before = types[0]
         for after in types:
-            stages.append(ConvCapsules(before, after, dim, dim, 3, 2, **how))
-            stages += [ResidualCapsules(ConvCapsules(after, after, dim, dim, 3, **how)) for _ in range(depth)]
+            stages.append(capsules(before, after, stride=2))
+            stages += [ResidualCapsules(capsules(after, after, stride=1)) for _ in range(depth)]
             before = after
         self.stages = CapsuleStages(stages)
         self.classes = CapsuleLinear(None, num_classes, dim, capsule_dim, routing, iterations)

@@ -29,7 +29,8 @@ class MatrixCapsules(CapsuleModel):
         B: types of primary capsules, made by a 1×1 convolution.
         C, D: types of the convolutional capsules, 3×3 of stride 2 and 3×3 of stride 1.
         pose_size: m; a capsule is an m×m matrix.
-        routing: of the three capsule layers, ``"em"`` in the paper; any other works, too.
+        routing: of the three capsule layers, ``"em"`` in the paper; any other works, too. A routing object is copied,
+            so that each layer learns its own parameters.
         iterations: of the routing; 3 in the paper. Densities in 16 dimensions are sharp, so that the assignment is
             nearly hard after one E step; the default of 2 is provisional, see ``docs/routing.md``.
         margin, margin_start: of the spread loss, at the end of training and at its start.
@@ -73,11 +74,10 @@ class MatrixCapsules(CapsuleModel):
             )
         pose = pose_size**2
         how: dict[str, Any] = dict(pose="matrix", iterations=iterations)
-        hidden = hidden_routing(routing)
         self.conv = PictureConv2d(self.image_shape[0], A, 5, stride=2)
         self.primary = PrimaryPoses(A, B, pose)
-        self.first = ConvCapsules(B, C, pose, pose, 3, stride=2, routing=hidden, **how)
-        self.second = ConvCapsules(C, D, pose, pose, 3, routing=hidden, **how)
+        self.first = ConvCapsules(B, C, pose, pose, 3, stride=2, routing=hidden_routing(routing), **how)
+        self.second = ConvCapsules(C, D, pose, pose, 3, routing=hidden_routing(routing), **how)
         self.classes = ConvCapsules(
             D, num_classes, pose, pose, None, routing=routing, coordinate_addition=coordinate_addition, **how
         )

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import init
 
 from torchcaps.nn.linear import Routing
-from torchcaps.nn.routing import LayerSizes, RoutingAlgorithm
-from torchcaps.nn.routing.calling import route, routing_for_layer, takes_bias
+from torchcaps.nn.routing import LayerSizes
+from torchcaps.nn.routing.calling import reset_routing, route, routing_for_layer, takes_bias
 from torchcaps.nn.start_values import BIAS_START, CAPSULE_STD, truncated_normal_
 from torchcaps.ops import RoutingOutput
 from torchcaps.ops.conv_votes import conv_votes, coordinate_offsets, gather_taps, grid_votes, taps_inside
@@ -96,9 +96,16 @@ class ConvCapsules(nn.Module):
         self.weight = nn.Parameter(torch.empty(taps, in_types, out_types, *matrix, device=device, dtype=dtype))
         bias = bias and takes_bias(self.routing)
         self.bias = nn.Parameter(torch.empty(out_types, out_dim, device=device, dtype=dtype)) if bias else None
-        self.reset_parameters()
+        self._start()
+        if self.routing is not routing:  # an object keeps the values that it came with
+            reset_routing(self.routing)
 
     def reset_parameters(self) -> None:
+        """Draw new start values, those of the routing, too."""
+        self._start()
+        reset_routing(self.routing)
+
+    def _start(self) -> None:
         """Start so that what flows through many layers keeps its size."""
         truncated_normal_(self.weight, self._start_std())
         if self.pose == "matrix":
@@ -106,8 +113,6 @@ class ConvCapsules(nn.Module):
                 self.weight.add_(torch.eye(self.weight.shape[-1], device=self.weight.device))
         if self.bias is not None:
             init.constant_(self.bias, BIAS_START)
-        if isinstance(self.routing, RoutingAlgorithm):
-            self.routing.reset_parameters()
 
     def _start_std(self) -> float:
         taps, C, J, D = self.weight.shape[:4]

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import init
 
 from torchcaps import ops
-from torchcaps.nn.routing import LayerSizes, RoutingAlgorithm
-from torchcaps.nn.routing.calling import route, routing_for_layer, takes_bias
+from torchcaps.nn.routing import LayerSizes
+from torchcaps.nn.routing.calling import reset_routing, route, routing_for_layer, takes_bias
 from torchcaps.nn.routing.fused import fused_options
 from torchcaps.nn.start_values import BIAS_START, CAPSULE_STD, truncated_normal_
 from torchcaps.ops import RoutingOutput, RoutingTrace
@@ -36,7 +36,9 @@ class CapsuleLinear(nn.Module):
             of one type share their weights; I is a multiple of it, and with ``in_capsules=None`` any multiple fits.
         routing: a name of :func:`torchcaps.list_routings`, a name with settings such as
             ``{"name": "em", "iterations": 2}``, a :class:`RoutingAlgorithm`, or a function of your own on votes (see
-            :data:`Routing`); :func:`torchcaps.testing.check_routing` tells whether it is sound.
+            :data:`Routing`); :func:`torchcaps.testing.check_routing` tells whether it is sound. Where ``layer.fused``
+            is not ``None``, one op does its work, and hooks on ``layer.routing`` hear of traces only; put them on the
+            layer.
         iterations, leaky, gradient: of the routing, where it has them and its settings do not say otherwise; see
             :func:`torchcaps.ops.dynamic_routing`.
         bias: learn a bias inside the routing loop, as the authors' code does; only for routings that take one.
@@ -97,15 +99,20 @@ class CapsuleLinear(nn.Module):
         )
         bias = bias and takes_bias(self.routing)
         self.bias = nn.Parameter(torch.empty(out_capsules, out_dim, device=device, dtype=dtype)) if bias else None
-        self.reset_parameters()
+        self._start()
+        if self.routing is not routing:  # an object keeps the values that it came with
+            reset_routing(self.routing)
 
     def reset_parameters(self) -> None:
+        """Draw new start values, those of the routing, too."""
+        self._start()
+        reset_routing(self.routing)
+
+    def _start(self) -> None:
         """Start values of the authors' code."""
         truncated_normal_(self.weight, CAPSULE_STD)
         if self.bias is not None:
             init.constant_(self.bias, BIAS_START)
-        if isinstance(self.routing, RoutingAlgorithm):
-            self.routing.reset_parameters()
 
     @property
     def fused(self) -> RoutingOptions | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from torchcaps.nn.routing.registry import create_routing
 from torchcaps.ops import RoutingOutput
 from torchcaps.ops.routing.options import RoutingOptions
 
-__all__ = ["hidden_routing", "route", "routing_for_layer", "takes", "takes_bias"]
+__all__ = ["hidden_routing", "reset_routing", "route", "routing_for_layer", "takes", "takes_bias"]
 
 
 def routing_for_layer(
@@ -32,9 +33,20 @@ def routing_for_layer(
 
 
 def hidden_routing(routing: Any) -> Any:
-    """The same routing for a layer below others, without parameters that only a last layer's activations need."""
+    """The same routing for a layer below others, without parameters that only a last layer's activations need.
+
+    An object is copied, so that each layer learns its own parameters.
+    """
+    if isinstance(routing, nn.Module):
+        return copy.deepcopy(routing)
     settings = dict(routing) if isinstance(routing, Mapping) else {"name": routing}
     return {"presence": False, **settings} if settings.get("name") == "inverted-attention" else routing
+
+
+def reset_routing(routing: Any) -> None:
+    """Draw new start values where a routing has any."""
+    if isinstance(routing, RoutingAlgorithm):
+        routing.reset_parameters()
 
 
 def takes(routing: Callable[..., Any], keyword: str) -> bool:
