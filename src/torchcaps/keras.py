@@ -100,6 +100,8 @@ class Capsule(keras.layers.Layer):  # type: ignore[misc]
                     "the number of lower capsules is not known; set shared_weights=True to take any number"
                 )
             shape = (input_shape[1], *shape)
+        fixed = {2: input_shape[2]} if self.shared_weights else {1: input_shape[1], 2: input_shape[2]}
+        self.input_spec = keras.layers.InputSpec(ndim=3, axes=fixed)  # other sizes are an error that Keras words
         self.kernel = self.add_weight(shape=shape, initializer=self.kernel_initializer, name="kernel")
         self.bias = None
         if self.use_bias:

@@ -93,6 +93,11 @@ def main(backend: str) -> None:
         assert difference < 1e-5, (case, difference)
     zero = Capsule(4, 6)(keras.ops.zeros((2, 3, 5)))
     assert not keras.ops.convert_to_numpy(zero).any()
+    for shared, other, axis in ((False, (2, 4, 5), 1), (False, (2, 3, 4), 2), (True, (2, 4, 4), 2)):
+        layer = Capsule(4, 6, shared_weights=shared)
+        layer(keras.ops.zeros((2, 3, 5)))
+        with pytest.raises(ValueError, match=f"expected axis {axis}"):
+            layer(keras.ops.zeros(other))
     loud = np.random.default_rng(0).normal(size=(2, 300, 8)).astype("float16") * 10
     half = keras.ops.convert_to_numpy(Capsule(10, 16, dtype="mixed_float16")(keras.ops.convert_to_tensor(loud)))
     assert half.dtype == np.float16
