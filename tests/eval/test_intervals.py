@@ -68,5 +68,16 @@ def test_equal_seeds_have_no_interval():
     assert low < 0.15 < high
 
 
+def test_the_interval_of_a_difference_is_welchs_or_wider():
+    stats = pytest.importorskip("scipy.stats")
+    one, other = [0.30, 0.34, 0.31, 0.39, 0.33], [0.20, 0.45, 0.10]
+    welch = stats.ttest_ind(one, other, equal_var=False)
+    mean = sum(one) / 5 - sum(other) / 3
+    reach = stats.t.ppf(0.975, int(welch.df)) * mean / welch.statistic
+    assert difference_of_means(one, other)[1] == pytest.approx((mean - reach, mean + reach))
+    exact = welch.confidence_interval(0.95)
+    assert mean - reach < exact.low < exact.high < mean + reach
+
+
 def test_a_proportion_reads_well():
     assert str(Proportion(25, 10_000)) == "0.25 % (25 of 10,000; 95 % interval 0.17 … 0.37 %)"

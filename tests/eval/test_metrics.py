@@ -101,6 +101,11 @@ def test_a_confidence_that_is_the_chance_has_no_error():
     assert calibration(scores, labels).expected_error == pytest.approx(0)
 
 
+def test_a_confidence_on_an_edge_belongs_to_the_bin_below():
+    bins = calibration(torch.tensor([[0.5, 0.0], [0.75, 0.0], [1.0, 0.0]]), torch.zeros(3, dtype=torch.int64), 4).bins
+    assert [(part.low, part.high) for part in bins] == [(0.25, 0.5), (0.5, 0.75), (0.75, 1.0)]
+
+
 def test_where_no_class_is_named_there_is_no_calibration_error():
     silent = EvaluationResult(torch.full((4, 3), 0.2), torch.ones(4, 3, dtype=torch.bool))
     assert silent.calibration == Calibration((), None)

@@ -55,6 +55,7 @@ def test_summary_counts_what_a_real_step_keeps(name):
     summary = model.summary(batch_size=5, show=False)
     assert summary.parameters == sum(p.numel() for p in model.parameters())
     assert sum(layer.parameters for layer in summary.layers) == summary.parameters
+    assert summary.state_bytes == 16 * summary.parameters  # weight, gradient and Adam's two averages, 4 bytes each
     parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept = {}
 
@@ -162,6 +163,12 @@ def test_a_folder_that_is_missing_is_not_looked_up_on_the_hub(tmp_path, monkeypa
     for name in ("runs/mnist", "mnist/", "~/mnist"):
         with pytest.raises(TorchcapsError, match="neither a folder"):
             torchcaps.from_pretrained(name)
+
+
+def test_own_weights_come_before_those_of_the_package(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHCAPS_WEIGHTS", str(tmp_path))
+    torchcaps.create_model("small-cnn", channels=2, hidden=4).save_pretrained(tmp_path / "capsnet-mnist")
+    assert torchcaps.from_pretrained("capsnet-mnist").architecture == "small-cnn"
 
 
 def test_saving_keeps_a_card_and_is_for_everybody(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch.nn import functional
 
 from torchcaps import nn
 
@@ -54,6 +55,17 @@ def test_fully_connected_decoder_is_that_of_the_paper():
     layer = nn.ReconstructionDecoder(10, 16, (1, 28, 28))
     assert [tuple(linear.weight.shape) for linear in layer.layers] == [(512, 160), (1024, 512), (784, 1024)]
     assert all((linear.bias == 0.1).all() for linear in layer.layers)
+
+
+def test_convolutional_decoder_doubles_and_convolves_until_the_picture_is_covered():
+    layer = nn.ConvReconstructionDecoder(2, 3, (2, 11, 9), channels=32)
+    capsules = torch.randn(4, 2, 3)
+    x = functional.linear(capsules.flatten(1), layer.linear.weight, layer.linear.bias).relu().view(4, 32, 6, 5)
+    x = x.repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
+    (convolution,) = layer.convolutions
+    x = functional.conv2d(x, convolution.weight, convolution.bias, padding=1).relu()
+    expected = functional.conv2d(x, layer.picture.weight, layer.picture.bias, padding=1).sigmoid()[:, :, :11, :9]
+    torch.testing.assert_close(layer(capsules, torch.ones(4, 2, dtype=torch.bool)), expected)
 
 
 def test_convolutional_decoder_does_not_grow_with_the_area():

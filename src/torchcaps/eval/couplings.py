@@ -56,7 +56,7 @@ def coupling_sums(trace: RoutingTrace) -> tuple[Tensor, Tensor, Tensor]:
     counts = coefficients.abs().sum(dim=3) > 0
     entropy = child_entropy(coefficients)
     return (
-        (entropy * counts).sum(dim=(1, 2)),
+        entropy.sum(dim=(1, 2)),
         (entropy.exp() * counts).sum(dim=(1, 2)),
         counts.sum(dim=(1, 2)),
     )

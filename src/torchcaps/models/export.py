@@ -73,7 +73,7 @@ def export_onnx(model: Model, path: str | Path, part: str = "encoder") -> Path:
             classes = torch.zeros(2, dtype=torch.int64, device=parameter.device)
             wrapper, arguments = _Decoder(model), (capsules, classes)  # type: ignore[assignment]
             names, results = ["capsules", "classes"], ["pictures"]
-        return _write(wrapper, arguments, Path(path), names, results, batch)
+        return _write(wrapper, arguments, Path(path).expanduser(), names, results, batch)
 
 
 def _write(
