@@ -53,9 +53,9 @@ def test_the_small_run_has_learned_and_its_numbers_agree(small_run):
 
 
 def test_the_most_confident_mistake_comes_first():
-    scores = torch.tensor([[0.9, 0.2], [0.6, 0.5], [0.1, 0.8], [0.9, 0.1]])
-    result = EvaluationResult(scores, torch.tensor([1, 1, 1, 0]))
-    assert result.wrong().tolist() == [0, 1]
+    scores = torch.tensor([[0.9, 0.2], [0.6, 0.5], [0.1, 0.8], [0.9, 0.1], [0.9, 0.1]])
+    result = EvaluationResult(scores, torch.tensor([1, 1, 1, 0, 1]))
+    assert result.wrong().tolist() == [4, 0, 1]  # the true class least in sight first
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,8 @@ def test_wrong_pictures_say_what_to_do():
     model = torchcaps.create_model("capsnet", conv_channels=4, primary_types=1)
     with pytest.raises(ValueError, match=r"takes pictures \[B, 1, 28, 28\], got \[2, 3, 28, 28\]"):
         model(torch.rand(2, 3, 28, 28))
+    with pytest.raises(ValueError, match=r"image_shape must be \(channels, height, width\), each at least 1, got 28"):
+        torchcaps.create_model("capsnet", image_shape=28)
     with pytest.raises(ValueError, match="create the model with the image_shape"):
         model(torch.rand(28, 28))
     with pytest.raises(TypeError, match=r"images\.float\(\) / 255"):

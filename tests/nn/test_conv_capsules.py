@@ -183,6 +183,13 @@ def test_concurrent_iterations():
         nn.CapsuleStack([])
 
 
+def test_start_values_keep_what_flows_through_many_layers():
+    vectors = nn.ConvCapsules(8, 16, 8, 8, kernel_size=3).weight
+    assert vectors.std().item() == pytest.approx(0.88 * 2 * 16 / (9 * 8 * 8) ** 0.5, rel=0.02)  # cut off at 2 s.d.
+    matrices = nn.ConvCapsules(8, 16, 16, 16, kernel_size=3, pose="matrix").weight
+    torch.testing.assert_close(matrices.mean(dim=(0, 1, 2)), torch.eye(4), rtol=0, atol=0.05)
+
+
 def test_primary_poses():
     layer = nn.PrimaryPoses(6, types=3, dim=4)
     out = layer(torch.randn(2, 6, 5, 7))

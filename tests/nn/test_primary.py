@@ -47,8 +47,9 @@ def test_too_small_and_wrong_sizes():
     layer = nn.PrimaryCapsules(3, kernel_size=9)
     with pytest.raises(ValueError, match="8×20 feature map is too small"):
         layer.grid_shape(8, 20)
-    with pytest.raises(ValueError, match="types ≥ 1, got 0"):
-        nn.PrimaryCapsules(3, types=0)
+    for name in ("types", "kernel_size", "stride"):
+        with pytest.raises(ValueError, match=f"{name} ≥ 1, got 0"):
+            nn.PrimaryCapsules(3, **{name: 0})
     with pytest.raises(ValueError, match="'valid' or 'same'"):
         nn.PrimaryCapsules(3, padding="reflect")
 

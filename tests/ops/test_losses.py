@@ -70,6 +70,14 @@ def test_margin_loss_refuses_what_does_not_fit(lengths, targets, words):
         ops.margin_loss(lengths, targets)
 
 
+@pytest.mark.parametrize("loss", [ops.margin_loss, ops.spread_loss])
+def test_gradients_of_single_examples(loss):
+    lengths, classes = torch.rand(4, 3, dtype=torch.float64), torch.tensor([0, 2, 1, 2])
+    single = torch.func.vmap(torch.func.grad(lambda length, number: loss(length[None], number[None])))
+    together = torch.func.grad(lambda all_lengths: loss(all_lengths, classes, reduction="sum"))
+    torch.testing.assert_close(single(lengths, classes), together(lengths))
+
+
 def test_class_numbers_must_be_integers():
     with pytest.raises(TypeError, match="integers"):
         ops.margin_loss(torch.rand(2, 3), torch.rand(2))

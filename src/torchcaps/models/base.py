@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -116,7 +116,7 @@ class Model(nn.Module, PyTorchModelHubMixin, library_name="torchcaps", tags=["ca
 
 def check_image_shape(image_shape: tuple[int, int, int], num_classes: int) -> tuple[int, int, int]:
     """The shape as a tuple, or an error."""
-    shape = tuple(image_shape)
+    shape = tuple(image_shape) if isinstance(image_shape, Sequence) else ()
     if len(shape) != 3 or any(not isinstance(size, int) or size < 1 for size in shape):
         raise ValueError(f"image_shape must be (channels, height, width), each at least 1, got {image_shape!r}")
     if not isinstance(num_classes, int) or num_classes < 1:

@@ -29,10 +29,9 @@ def mask_classes(capsules: Tensor, classes: Tensor) -> Tensor:
         capsules: ``[B, J, D]``. classes: class numbers ``[B]`` or ``[B, K]``, or bool ``[B, J]``.
         Returns ``[B, J, D]``.
     """
-    if classes.shape[0] != capsules.shape[0]:
-        raise ValueError(f"{capsules.shape[0]} examples need as many classes, got {classes.shape[0]}")
-    keep = classes if classes.dtype == torch.bool else ops.multi_hot(classes, capsules.shape[1]).bool()
-    if keep.shape != capsules.shape[:2]:
+    numbers = classes.dtype != torch.bool and not classes.is_floating_point() and classes.ndim in (1, 2)
+    keep = ops.multi_hot(classes, capsules.shape[1]).bool() if numbers else classes
+    if keep.dtype != torch.bool or keep.shape != capsules.shape[:2]:
         raise ValueError(
             f"classes must be class numbers [B] or [B, K], or bool [B, J] = {list(capsules.shape[:2])}, "
             f"got {classes.dtype} {list(classes.shape)}"

@@ -46,7 +46,8 @@ class PrimaryCapsules(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        for name, value in (("in_channels", in_channels), ("types", types), ("dim", dim)):
+        sizes = {"in_channels": in_channels, "types": types, "dim": dim, "kernel_size": kernel_size, "stride": stride}
+        for name, value in sizes.items():
             if value < 1:
                 raise ValueError(f"PrimaryCapsules needs {name} ≥ 1, got {value}")
         if padding not in ("valid", "same"):

@@ -118,15 +118,13 @@ def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
             "a tensor that is multi-hot already needs no conversion"
         )
     index = (targets if targets.ndim == 2 else targets.unsqueeze(1)).long()
-    # Elsewhere than on the CPU this look would wait for the device.
-    if index.device.type == "cpu" and index.numel() and not torch.compiler.is_compiling():
-        lowest, highest = int(index.min()), int(index.max())
-        if lowest < 0 or highest >= num_classes:
-            raise ValueError(
-                f"class numbers run from {lowest} to {highest}, but must lie in 0 … {num_classes - 1} "
-                f"for {num_classes} classes"
-            )
-    return torch.zeros(index.shape[0], num_classes, device=targets.device).scatter_(1, index, 1.0)
+    try:  # not in place, which torch.func could not batch
+        return torch.zeros(index.shape[0], num_classes, device=targets.device).scatter(1, index, 1.0)
+    except RuntimeError as error:  # on a CPU, which looks; elsewhere a look would wait for the device
+        raise ValueError(
+            f"class numbers run from {int(index.min())} to {int(index.max())}, but must lie in 0 … {num_classes - 1} "
+            f"for {num_classes} classes"
+        ) from error
 
 
 def _reduce(loss: Tensor, reduction: str) -> Tensor:
