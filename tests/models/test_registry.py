@@ -151,6 +151,9 @@ def test_wrong_names_and_folders(tmp_path):
         (tmp_path / "config.json").write_text(json.dumps({"architecture": other}))
         with pytest.raises(TorchcapsError, match=r"(resnet|capsnet).*, which is not known here"):
             torchcaps.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"architecture": "small-cnn", "chanels": 4}')
+    with pytest.raises(TorchcapsError, match="has no setting 'chanels'; did you mean 'channels'"):
+        torchcaps.from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"architecture": "small-cnn"}')
     with pytest.raises(TorchcapsError, match="damaged or cut short"):
         torchcaps.from_pretrained(tmp_path)

@@ -6,7 +6,7 @@ import contextlib
 import difflib
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -55,13 +55,17 @@ def create_model(name: str, **settings: Any) -> Model:
     """
     if name not in _MODELS:
         raise ValueError(f"unknown model {name!r}; choose from {', '.join(map(repr, list_models()))}")
+    _check_settings(name, settings)
+    return _MODELS[name](**settings)
+
+
+def _check_settings(name: str, settings: Iterable[str]) -> None:
     allowed = _MODELS[name].__init__.__annotations__.keys() - {"return"}
     for key in settings:
         if key not in allowed:
             near = difflib.get_close_matches(key, allowed, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(allowed))}"
             raise TypeError(f"{name!r} has no setting {key!r}; {hint}")
-    return _MODELS[name](**settings)
 
 
 def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords: Any) -> Model:
@@ -79,10 +83,11 @@ def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords
         raise TorchcapsError(f"{folder} holds no config.json; give a folder that model.save_pretrained wrote")
     if not weights.is_file():
         raise TorchcapsError(f"{folder} has no model.safetensors; the model was not saved completely, or was moved")
-    model_class = _class_in(config)
+    architecture, settings = _read(config)
     try:
+        _check_settings(architecture, settings)  # of a newer version, maybe; the hub library leaves them out in silence
         with contextlib.redirect_stdout(io.StringIO()):  # the hub library announces what it loads
-            return model_class.from_pretrained(str(folder), strict=strict, **keywords)
+            return _MODELS[architecture].from_pretrained(str(folder), strict=strict, **keywords)
     except SafetensorError as error:
         raise TorchcapsError(
             f"{weights} is damaged or cut short ({error}); copy it again, or take another checkpoint of the run"
@@ -121,17 +126,19 @@ def _folder(name_or_path: str | Path, hub: Mapping[str, Any]) -> Path:
         ) from error
 
 
-def _class_in(config: Path) -> type[Model]:
+def _read(config: Path) -> tuple[str, dict[str, Any]]:
+    """Architecture and settings."""
     try:
-        architecture = json.loads(config.read_text(encoding="utf-8"))["architecture"]
-    except (ValueError, KeyError, TypeError) as error:
+        settings = json.loads(config.read_text(encoding="utf-8"))
+        architecture = settings.pop("architecture")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise TorchcapsError(f"{config} is damaged or of another library: no architecture in it") from error
     if architecture not in list_models():
         raise TorchcapsError(
             f"{config} is for the architecture {architecture!r}, which is not known here; known are "
             f"{', '.join(list_models())}"
         )
-    return _MODELS[architecture]
+    return architecture, settings
 
 
 def _first_lines(error: Exception, count: int = 3) -> str:
