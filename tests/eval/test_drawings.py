@@ -11,7 +11,7 @@ import torchcaps
 from torchcaps.data import sample_digits
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import coupling_entropy, dimension_grid, draw, load_model
-from torchcaps.eval.drawings import TWEAKS, drawing_model, tweak_dimensions
+from torchcaps.eval.drawings import TWEAKS, draw_named, drawing_model, tweak_dimensions
 
 
 def test_steps_are_those_of_the_paper():
@@ -43,6 +43,15 @@ def test_the_grid_is_what_the_decoder_draws(small_run):
         torch.testing.assert_close(grid[3, 0], model.reconstruct(capsules, torch.tensor([5]))[0])
     with pytest.raises(TorchcapsError, match="classes 0 … 9, not 10"):
         dimension_grid(model, image, 10)
+
+
+def test_two_longest_are_drawn_alone_and_laid_over_each_other(small_run):
+    model = load_model(small_run)
+    images = sample_digits("test").images[:3] / 255
+    named, drawn = draw_named(model, images, 2)
+    assert torch.equal(named, model(images).lengths.topk(2, dim=1).indices)
+    expected = draw(model, images, named[:, 0]) + draw(model, images, named[:, 1])
+    torch.testing.assert_close(drawn, expected.clamp(max=1))
 
 
 def test_entropy_starts_even_and_falls(small_run):

@@ -58,7 +58,7 @@ def test_multi_hot():
 @pytest.mark.parametrize(
     ("lengths", "targets", "words"),
     [
-        (torch.rand(2, 3, 4), torch.zeros(2, dtype=torch.int64), r"lengths must be \[B, J\]"),
+        (torch.rand(2, 3, 4), torch.zeros(2, dtype=torch.int64), r"activations must be \[B, J\], got \[2, 3, 4\]"),
         (torch.rand(2, 3), torch.tensor([0, 3]), r"must lie in 0 … 2"),
         (torch.rand(2, 3), torch.tensor([-1, 0]), r"must lie in 0 … 2"),
         (torch.rand(2, 3), torch.zeros(3, dtype=torch.int64), "as many targets"),

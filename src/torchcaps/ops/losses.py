@@ -36,15 +36,7 @@ def margin_loss(
         >>> ops.margin_loss(torch.tensor([[0.9, 0.1, 0.1]]), torch.tensor([0])).item()
         0.0
     """
-    if lengths.ndim != 2:
-        raise ValueError(
-            f"lengths must be [B, J], got {list(lengths.shape)}; ops.capsule_lengths makes them from capsules"
-        )
-    if lengths.dtype in (torch.float16, torch.bfloat16):
-        lengths = lengths.float()
-    present = (targets if targets.ndim == 2 else multi_hot(targets, lengths.shape[1])).to(lengths.dtype)
-    if present.shape != lengths.shape:
-        raise ValueError(f"{list(lengths.shape)} lengths need as many targets, got {list(present.shape)}")
+    lengths, present = _scores_and_truth(lengths, targets)
     missed = (positive - lengths).clamp(min=0).square()
     invented = (lengths - negative).clamp(min=0).square()
     loss = (present * missed + down_weight * (1 - present) * invented).sum(dim=1)
@@ -73,13 +65,7 @@ def spread_loss(
         >>> ops.spread_loss(torch.tensor([[0.95, 0.05, 0.0]]), torch.tensor([0])).item()
         0.0
     """
-    if activations.ndim != 2:
-        raise ValueError(f"activations must be [B, J], got {list(activations.shape)}")
-    if activations.dtype in (torch.float16, torch.bfloat16):
-        activations = activations.float()
-    present = (targets if targets.ndim == 2 else multi_hot(targets, activations.shape[1])).to(activations.dtype)
-    if present.shape != activations.shape:
-        raise ValueError(f"{list(activations.shape)} activations need as many targets, got {list(present.shape)}")
+    activations, present = _scores_and_truth(activations, targets)
     lead = activations.unsqueeze(2) - activations.unsqueeze(1)  # [B, true class, other class]
     counts = present.unsqueeze(2) * (1 - present).unsqueeze(1)
     return _reduce((counts * (margin - lead).clamp(min=0).square()).sum(dim=(1, 2)), reduction)
@@ -125,6 +111,24 @@ def multi_hot(targets: Tensor, num_classes: int) -> Tensor:
             f"class numbers run from {int(index.min())} to {int(index.max())}, but must lie in 0 … {num_classes - 1} "
             f"for {num_classes} classes"
         ) from error
+
+
+def _scores_and_truth(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Both ``[B, J]`` and in the same type, at least float32."""
+    if scores.ndim != 2:
+        raise ValueError(
+            f"lengths or activations must be [B, J], got {list(scores.shape)}; ops.capsule_lengths makes them from "
+            "capsules"
+        )
+    if scores.dtype in (torch.float16, torch.bfloat16):
+        scores = scores.float()
+    present = (targets if targets.ndim == 2 else multi_hot(targets, scores.shape[1])).to(scores.dtype)
+    if present.shape != scores.shape:
+        raise ValueError(
+            f"scores {list(scores.shape)} need as many targets, got {list(present.shape)}; several class numbers an "
+            "example go through ops.multi_hot first"
+        )
+    return scores, present
 
 
 def _reduce(loss: Tensor, reduction: str) -> Tensor:
