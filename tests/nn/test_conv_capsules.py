@@ -191,10 +191,12 @@ def test_start_values_keep_what_flows_through_many_layers():
 
 
 def test_primary_poses():
-    layer = nn.PrimaryPoses(6, types=3, dim=4)
-    out = layer(torch.randn(2, 6, 5, 7))
-    assert out.capsules.shape == (2, 5, 7, 3, 4)
-    assert ((out.activations > 0) & (out.activations < 1)).all()
+    layer = nn.PrimaryPoses(6, types=3, dim=4, dtype=torch.float64)
+    features = torch.randn(2, 6, 5, 7, dtype=torch.float64)
+    out, maps = layer(features), layer.maps(features).movedim(1, 3)  # [B, H, W, channels]
+    for kind in range(3):  # the channels of a pose are neighbours; those of all activations come last
+        assert torch.equal(out.capsules[..., kind, :], maps[..., 4 * kind : 4 * kind + 4])
+    assert torch.equal(out.activations, maps[..., 12:].sigmoid())
     layer.reset_parameters()
 
 

@@ -8,6 +8,7 @@ from torchcaps.models.base import Model, check_image_shape
 from torchcaps.models.output import ClassifierOutput
 from torchcaps.models.registry import register_model
 from torchcaps.nn import PictureConv2d
+from torchcaps.ops.precision import at_least_float32
 
 __all__ = ["BaselineCNN", "MultiBaselineCNN", "SmallCNN"]
 
@@ -24,7 +25,7 @@ class _Classifier(Model):
 
     def forward(self, images: Tensor) -> ClassifierOutput:
         self.check_images(images)
-        logits = self.head(self.features(images)).float()
+        logits = at_least_float32(self.head(self.features(images)))
         return ClassifierOutput(logits, logits.sigmoid() if self.multi_label else logits.softmax(dim=1))
 
     def make_loss(self) -> nn.Module:

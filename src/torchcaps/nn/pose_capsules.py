@@ -7,6 +7,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from torchcaps.ops import RoutingOutput
+from torchcaps.ops.precision import at_least_float32
 
 __all__ = ["PrimaryPoses"]
 
@@ -46,4 +47,4 @@ class PrimaryPoses(nn.Module):
         maps = self.maps(features)
         poses, scores = maps.split([self.types * self.dim, self.types], dim=1)
         capsules = rearrange(poses, "b (t d) h w -> b h w t d", d=self.dim)
-        return RoutingOutput(capsules, rearrange(scores.float().sigmoid(), "b t h w -> b h w t"))
+        return RoutingOutput(capsules, rearrange(at_least_float32(scores).sigmoid(), "b t h w -> b h w t"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from torchcaps.ops.precision import at_least_float32
+
 __all__ = ["margin_loss", "multi_hot", "reconstruction_loss", "spread_loss"]
 
 
@@ -90,9 +92,7 @@ def reconstruction_loss(
             f"a reconstruction of shape {list(reconstruction.shape)} cannot be compared with images of shape "
             f"{list(images.shape)}; both must be [B, C, H, W]"
         )
-    difference = (
-        reconstruction.float() - images.float() if reconstruction.dtype.itemsize < 4 else reconstruction - images
-    )
+    difference = at_least_float32(reconstruction) - at_least_float32(images)
     return _reduce(scale * difference.square().flatten(1).sum(dim=1), reduction)
 
 
@@ -120,8 +120,7 @@ def _scores_and_truth(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
             f"lengths or activations must be [B, J], got {list(scores.shape)}; ops.capsule_lengths makes them from "
             "capsules"
         )
-    if scores.dtype in (torch.float16, torch.bfloat16):
-        scores = scores.float()
+    scores = at_least_float32(scores)
     present = (targets if targets.ndim == 2 else multi_hot(targets, scores.shape[1])).to(scores.dtype)
     if present.shape != scores.shape:
         raise ValueError(

@@ -10,11 +10,16 @@ from typing import ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-__all__ = ["autocast_dtype", "product_dtype", "with_product_dtype", "without_autocast"]
+__all__ = ["at_least_float32", "autocast_dtype", "product_dtype", "with_product_dtype", "without_autocast"]
 
 AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps")  # asking torch for others is a call that compilers cannot trace
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Half precision as float32; float64 stays."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def autocast_dtype(device: str) -> torch.dtype | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from torchcaps.ops.precision import at_least_float32
+
 __all__ = ["SQUASHES", "capsule_lengths", "check_squash", "squash"]
 
 SQUASHES = {
@@ -45,7 +47,7 @@ def squash(x: Tensor, dim: int = -1, kind: str = "paper") -> Tensor:
     check_squash(kind)
     if kind == "none":
         return x
-    s = _at_least_float32(x)
+    s = at_least_float32(x)
     if kind == "unit":
         return _direction(s, dim).to(x.dtype)
     scale = _scale(s, dim)
@@ -74,13 +76,9 @@ def capsule_lengths(capsules: Tensor, dim: int = -1) -> Tensor:
     Shape:
         capsules: ``[..., D]``. Returns ``[...]``, float32 for half precision input.
     """
-    s = _at_least_float32(capsules)
+    s = at_least_float32(capsules)
     scale = _scale(s, dim)
     return (torch.linalg.vector_norm(s / scale, dim=dim, keepdim=True) * scale).squeeze(dim)
-
-
-def _at_least_float32(x: Tensor) -> Tensor:
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def _direction(s: Tensor, dim: int) -> Tensor:
