@@ -120,6 +120,13 @@ def test_a_palette_and_one_bit_pictures_are_read(tmp_path):
     assert decoded(tmp_path, picture_bytes(bits, mode="1")).flatten().tolist() == [0, 255]
 
 
+@pytest.mark.parametrize("kind", ["PNG", "GIF"])
+def test_a_palette_of_greys_is_grey(tmp_path, kind):
+    greys = Image.fromarray(np.array([[10, 100, 250]], np.uint8)).convert("P", palette=Image.Palette.ADAPTIVE)
+    greys.save(tmp_path / f"one.{kind.lower()}")
+    assert decode_pictures([tmp_path / f"one.{kind.lower()}"]).images.tolist() == [[[[10, 100, 250]]]]
+
+
 def test_a_photograph_is_turned_as_the_camera_noted(tmp_path):
     picture = Image.fromarray(np.array([[10, 250]] * 8, np.uint8).repeat(4, axis=1))  # 8 × 8, left half dark
     exif = Image.Exif()

@@ -100,7 +100,14 @@ def _read_head(path: Path) -> _Head:
         width, height = picture.size
         if picture.getexif().get(0x0112, 1) in (5, 6, 7, 8):  # EXIF orientation: lies on its side
             width, height = height, width
-        return _Head(height, width, picture.mode in ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F"))
+        return _Head(height, width, _is_grey(picture))
+
+
+def _is_grey(picture: Any) -> bool:
+    if picture.mode in ("P", "PA"):  # numbers of colours, which may all be grey
+        colours = np.reshape(picture.getpalette(), (-1, 3))
+        return bool((colours == colours[:, :1]).all())
+    return picture.mode in ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F")
 
 
 def _decode(path: Path, height: int, width: int, grey: bool) -> NDArray[np.uint8]:
