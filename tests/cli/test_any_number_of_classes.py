@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import torchcaps
 from torchcaps.cli.app import main
-from torchcaps.eval import load_model
+from torchcaps.eval import load_model, open_run
+from torchcaps.eval.pictures import read_pictures
 
 
 def test_a_model_of_any_number_of_classes_names_all_above_a_half(place, capsys):
@@ -48,6 +50,20 @@ def test_a_model_that_names_nothing_has_no_calibration_error(place, capsys):
     page = Path("report.html").read_text()
     assert "No class was named" in page
     assert "Calibration error" not in page
+
+
+@pytest.mark.parametrize("loud", [(0, 2), ()])
+def test_predict_draws_all_that_are_named_of_any_number(loud, place):
+    run_of_any_number(loud)
+    assert main(["predict", "runs/any", "pictures/five.png", "--reconstruct", "drawn"]) == 0
+    run = open_run("runs/any")
+    model = load_model(run)
+    images = read_pictures([Path("pictures/five.png")], run, model).images
+    with torch.no_grad():
+        out = model(images)
+        together = model.reconstruct(out.capsules, out.lengths > 0.5)
+    with Image.open("drawn/five.png") as drawn:
+        np.testing.assert_allclose(np.asarray(drawn, np.float32), (together[0, 0] * 255).round(), atol=1)
 
 
 @pytest.mark.parametrize(("loud", "names"), [((0, 2), "ant, cat"), ((), "none")])

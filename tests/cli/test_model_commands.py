@@ -25,7 +25,8 @@ from torchcaps.cli import predict
 from torchcaps.cli.app import app, main
 from torchcaps.cli.doctor import EXTRAS
 from torchcaps.data import sample_digits
-from torchcaps.eval import evaluate, load_model
+from torchcaps.eval import evaluate, load_model, open_run
+from torchcaps.eval.pictures import read_pictures
 
 COMMANDS = (
     "evaluate",
@@ -164,6 +165,20 @@ def test_predict_skips_what_it_cannot_read_and_says_so(place, capsys):
 def test_a_model_of_pairs_names_two_classes(place, capsys):
     assert main(["predict", "runs/pairs", "pictures", "--json"]) == 0
     assert [len(record["classes"]) for record in json.loads(capsys.readouterr().out)["predictions"]] == [2, 2]
+
+
+def test_predict_draws_both_classes_of_a_pair_side_by_side(place, capsys):
+    assert main(["predict", "runs/pairs", "pictures/five.png", "--json", "--reconstruct", "drawn"]) == 0
+    record = json.loads(capsys.readouterr().out)["predictions"][0]
+    run = open_run("runs/pairs")
+    model = load_model(run)
+    images = read_pictures([Path("pictures/five.png")], run, model).images
+    with torch.no_grad():
+        capsules = model(images).capsules
+        alone = [model.reconstruct(capsules, torch.tensor([number])) for number in record["class_numbers"]]
+    with Image.open(record["reconstruction"]) as drawn:
+        expected = (torch.cat(alone, dim=3)[0, 0].clamp(0, 1) * 255).round()
+        np.testing.assert_allclose(np.asarray(drawn, np.float32), expected, atol=1)
 
 
 def test_tweak_and_reconstruct_write_pictures_of_the_right_shape(place):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from torchcaps.eval.pictures import ReadPictures
+    from torchcaps.eval.runs import Run
     from torchcaps.models import Model
 
 __all__ = ["register"]
@@ -38,7 +39,10 @@ def predict(
         ),
     ] = "auto",
     reconstruct: Annotated[
-        Path | None, typer.Option("--reconstruct", metavar="DIR", help="Write what the longest capsule draws, as PNG.")
+        Path | None,
+        typer.Option(
+            "--reconstruct", metavar="DIR", help="Write what the named class draws, as PNG; a pair's side by side."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -71,7 +75,7 @@ def predict(
     with torch.no_grad():
         scores = torch.cat([network(part).scores for part in read.images.split(256)])
     named = named_classes(run, scores)
-    drawn = _draw(network, read, reconstruct) if reconstruct is not None else [None] * len(read.paths)
+    drawn = [None] * len(read.paths) if reconstruct is None else _draw(run, network, read, named, reconstruct)
     if as_json:
         records = [
             {
@@ -88,7 +92,7 @@ def predict(
         return
     _print(read, scores, names, top, named)
     if reconstruct is not None:
-        say(f"\nwrote {len(drawn)} pictures to {reconstruct}")
+        say(f"\nwrote {len(drawn)} picture{'s' * (len(drawn) > 1)} to {reconstruct}")
     if any(read.inverted):
         warn(
             f"{sum(read.inverted)} of {len(read.paths)} pictures were inverted, being dark on bright; "
@@ -128,19 +132,27 @@ def _fit(names: tuple[str, ...]) -> bool:
     return sum(max(width, 4) + 2 for width in widths) + max(widths) + PICTURE_WIDTH <= console().width
 
 
-def _draw(network: Model, read: ReadPictures, folder: Path) -> list[Path | None]:
-    """One PNG for each picture, under its own name; a number is added where two have the same."""
+def _draw(run: Run, network: Model, read: ReadPictures, named: list[list[int]], folder: Path) -> list[Path | None]:
+    """One PNG for each picture, under its own name; a number is added where two have the same.
+
+    The classes of a pair are drawn each alone, as they were learned, side by side in the order of their names.
+    """
     import io
 
+    import torch
+
     from torchcaps.data.optional import pillow_image
-    from torchcaps.eval import draw
-    from torchcaps.eval.drawings import drawing_model
+    from torchcaps.eval.drawings import draw, draw_present, drawing_model
     from torchcaps.eval.output import write_file
 
-    image = pillow_image()
+    image, drawer = pillow_image(), drawing_model(network)
+    if run.any_number_of_classes:
+        _, drawings = draw_present(drawer, read.images)
+    else:
+        drawings = torch.cat([draw(drawer, read.images, classes) for classes in torch.tensor(named).unbind(1)], dim=3)
     written: list[Path | None] = []
     taken: set[str] = set()
-    for path, drawing in zip(read.paths, draw(drawing_model(network), read.images), strict=True):
+    for path, drawing in zip(read.paths, drawings, strict=True):
         name, number = f"{path.stem}.png", 1
         while name in taken:
             number += 1
