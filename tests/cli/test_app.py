@@ -11,6 +11,7 @@ import pytest
 from torchcaps._version import __version__
 from torchcaps.cli.app import main
 from torchcaps.errors import DataError
+from torchcaps.train import list_recipes
 
 
 def test_version_and_help(capsys):
@@ -73,3 +74,29 @@ def test_the_command_line_itself_does_not_import_torch():
     )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
+
+
+def test_a_narrow_terminal_cuts_nothing(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    for command in (["data", "list"], ["recipes", "list"], ["models", "list"]):
+        assert main(command) == 0
+        output = capsys.readouterr().out
+        assert "…" not in output
+    assert "baseline-cnn-multimnist" in output
+
+
+def test_no_line_is_broken_in_a_file(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["recipes", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(list_recipes())
+    assert any("CapsNet on MNIST, the paper's text" in line for line in lines)
+
+
+@pytest.mark.parametrize(("setting", "colour"), [("", "red"), ("1", None)])
+def test_no_colour_where_none_is_wanted(setting, colour, monkeypatch):
+    told = []
+    monkeypatch.setenv("NO_COLOR", setting)
+    monkeypatch.setattr("typer.secho", lambda text, err, fg, bold: told.append(fg))
+    assert main(["data", "info", "mnits"]) == 1
+    assert told == [colour]

@@ -77,7 +77,7 @@ def test_info_lists_pictures_that_were_skipped(tmp_path, capsys):
     assert main(["data", "info", f"folder:{folder}", "--size", "12"]) == 0
     output = capsys.readouterr().out
     assert "1×12×12" in output
-    assert "skipped, 3 files or folders:" in output
+    assert "\n3 skipped:\n" in output
     assert all(name in output for name in ("broken.png", "notes.txt", "bird: no class"))
     (folder / "bird").rmdir()
     assert main(["data", "info", f"folder:{folder}", "--strict"]) == 1

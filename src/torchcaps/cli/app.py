@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from torchcaps._version import __version__
+from torchcaps.cli.shared import to_stderr
 from torchcaps.errors import TorchcapsError
 
 __all__ = ["app", "main"]
@@ -84,16 +85,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TorchcapsError as error:
         if "--debug" in arguments:
             raise
-        typer.secho(f"Error: {error}", err=True, fg=typer.colors.RED)
+        to_stderr(f"Error: {error}", typer.colors.RED)
         return EXIT_ERROR
     except OSError as error:  # what no command explains: above all an output that is redirected to a full disk
         if "--debug" in arguments:
             raise
         _drop_output()
         place = error.filename or "the output"
-        typer.secho(
-            f"Error: {place} cannot be read or written: {error.strerror or error}", err=True, fg=typer.colors.RED
-        )
+        to_stderr(f"Error: {place} cannot be read or written: {error.strerror or error}", typer.colors.RED)
         return EXIT_ERROR
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torchcaps.cli.shared import PngFile, console
+from torchcaps.cli.shared import PngFile, print_table, say, to_stderr
 
 if TYPE_CHECKING:
     from torchcaps.data.source import Source
@@ -64,9 +64,8 @@ def list_command(data_dir: DataDir = None) -> None:
             f"{info.test_count:,}",
             here,
         )
-    output = console()
-    output.print(table)
-    output.print("\nYour own: folder:PATH (a subfolder a class), csv:FILE, npz:FILE, idx:FOLDER.")
+    print_table(table)
+    say("\nYour own: folder:PATH (a subfolder a class), csv:FILE, npz:FILE, idx:FOLDER.")
 
 
 @data_app.command("fetch", epilog="Example: torchcaps data fetch mnist --data-dir ~/data")
@@ -149,7 +148,7 @@ def _load(name: str, data_dir: Path | None, size: int | None, strict: bool) -> S
         warnings.simplefilter("always")
         source = load(name, data_dir=data_dir, size=size, strict=strict)
     for warning in caught:
-        typer.secho(f"WARNING: {warning.message}", err=True, fg=typer.colors.YELLOW, bold=True)
+        to_stderr(f"WARNING: {warning.message}", typer.colors.YELLOW, bold=True)
     return source
 
 
@@ -162,9 +161,8 @@ def _print_source(source: Source) -> None:
     facts.add_row("licence", source.licence)
     facts.add_row("origin", source.origin)
     facts.add_row("split", source.split_rule)
-    output = console()
-    output.print(facts)
-    output.print()
+    print_table(facts)
+    say("")
     table = Table("class", box=None, pad_edge=False)
     counts = {part: split.class_counts(source.num_classes) for part, split in source.splits.items()}
     for part in counts:
@@ -172,8 +170,8 @@ def _print_source(source: Source) -> None:
     for index, label in enumerate(source.classes):
         table.add_row(label, *(f"{column[index]:,}" for column in counts.values()))
     table.add_row("all", *(f"{len(split):,}" for split in source.splits.values()), style="bold")
-    output.print(table)
+    print_table(table)
     if source.skipped:
-        output.print(f"\nskipped, {len(source.skipped):,} files or folders:", style="yellow")
+        say(f"\n{len(source.skipped):,} skipped:")
         for line in source.skipped:
-            output.print(f"  {line}", highlight=False)
+            say(f"  {line}")

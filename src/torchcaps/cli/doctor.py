@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from torchcaps.cli.shared import DataDir, console, say
+from torchcaps.cli.shared import DataDir, print_table, say
 
 __all__ = ["Finding", "look", "register"]
 
@@ -65,7 +65,7 @@ def doctor(
     marks = {"ok": Text("✓", "green"), "missing": Text("–", "yellow"), "note": Text(" ")}
     for finding in findings:
         table.add_row(marks[finding.state], finding.subject, finding.text)
-    console().print(table, highlight=False)
+    print_table(table)
 
 
 def look(data_dir: Path | None = None) -> Iterator[Finding]:

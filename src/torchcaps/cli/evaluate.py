@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from torchcaps.cli.shared import DataDir, DataName, Pairs, SplitName, console, progress_lines, say, warn
+from torchcaps.cli.shared import DataDir, DataName, Pairs, SplitName, print_table, progress_lines, say, warn
 
 if TYPE_CHECKING:
     from torchcaps.eval import EvaluationResult
@@ -102,9 +102,8 @@ def _print(result: EvaluationResult, classes: tuple[str, ...]) -> None:
     expected = result.calibration.expected_error
     calibration = "– (no class was named)" if expected is None else f"{expected:.4f} (expected, 15 bins)"
     facts.add_row("calibration error", calibration)
-    output = console()
-    output.print(facts, highlight=False)
-    output.print()
+    print_table(facts)
+    say("")
     confusion = result.confusion
     table = Table("class", box=None, pad_edge=False)
     for name in ("examples", "wrong", "error", "most often taken for"):
@@ -117,4 +116,4 @@ def _print(result: EvaluationResult, classes: tuple[str, ...]) -> None:
         share = f"{100 * (total - right) / total:.2f} %" if total else "–"
         taken = f"{classes[worst]} ({float(others[worst]):.4g})" if others[worst] > 0 else ""
         table.add_row(name, f"{total:.0f}", f"{total - right:.0f}", share, taken)
-    output.print(table, highlight=False)
+    print_table(table)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torchcaps.cli.shared import DataDir, Pairs, console, say, warn
+from torchcaps.cli.shared import DataDir, Pairs, print_table, say, warn
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,12 +52,12 @@ def list_command(
         what = (type(model).__doc__ or "").strip().splitlines()[0]
         shape = "×".join(map(str, model.image_shape))
         table.add_row(name, shape, str(model.num_classes), f"{parameters:,}", what)
-    output = console()
+    table.columns[0].no_wrap = True  # it is what one types
     if names:
-        output.print(table, highlight=False)
-        output.print("\nPicture size and classes are those of the defaults; each network takes others.")
+        print_table(table)
+        say("\nPicture size and classes are those of the defaults; each network takes others.")
     if trained:
-        output.print(_trained_table(trained), highlight=False)
+        print_table(_trained_table(trained))
 
 
 def _trained_table(names: list[str]) -> Table:
@@ -66,6 +66,7 @@ def _trained_table(names: list[str]) -> Table:
     from torchcaps.models.shipped import read_card, shipped_folder
 
     table = Table("trained weights", "network", "parameters", "error", "recipe", box=None, pad_edge=False)
+    table.columns[0].no_wrap = True
     for name in names:
         folder = shipped_folder(name)
         facts = read_card(folder) if folder is not None else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torchcaps.cli.shared import ModelPath, console, say, warn
+from torchcaps.cli.shared import ModelPath, console, print_table, say, warn
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -121,7 +121,7 @@ def _print(read: ReadPictures, scores: Tensor, names: tuple[str, ...], top: int 
             Text(" and ".join(names[j] for j in found) or "–", "bold"),
             *([f"{value:.2f}" for value in row.tolist()] if every else [Text(longest)]),
         )
-    console().print(table, highlight=False)
+    print_table(table)
 
 
 def _fit(names: tuple[str, ...]) -> bool:

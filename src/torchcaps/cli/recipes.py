@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from torchcaps.cli.shared import print_table
+
 __all__ = ["register"]
 
 recipes_app = typer.Typer(
@@ -26,7 +28,6 @@ def register(app: typer.Typer) -> None:
 @recipes_app.command("list", epilog="Example: torchcaps recipes list")
 def list_command() -> None:
     """Show every shipped recipe in one line."""
-    from rich.console import Console
     from rich.table import Table
 
     from torchcaps.train import list_recipes, load_recipe
@@ -38,7 +39,7 @@ def list_command() -> None:
         training = recipe.training
         length = f"{training.steps:,} steps" if training.steps else f"{training.epochs:g} epochs"
         table.add_row(name, recipe.description, recipe.data.source, length)
-    Console().print(table)
+    print_table(table)
 
 
 @recipes_app.command("show", epilog="Example: torchcaps recipes show mnist-paper --resolved")

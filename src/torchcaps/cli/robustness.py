@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torchcaps.cli.shared import DataDir, DataName, console, progress_lines, say, warn
+from torchcaps.cli.shared import DataDir, DataName, print_table, progress_lines, say, warn
 
 if TYPE_CHECKING:
     from torchcaps.eval import Proportion
@@ -98,7 +98,7 @@ def _print(found: Errors) -> None:
                 f"{mean:.1f} %",
                 reach,
             )
-    console().print(table, highlight=False)
+    print_table(table)
 
 
 def _write(found: Errors, out: Path) -> None:

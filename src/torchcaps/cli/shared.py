@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 __all__ = [
     "DataDir",
@@ -20,13 +23,16 @@ __all__ = [
     "PngFile",
     "SplitName",
     "console",
+    "print_table",
     "progress_lines",
     "read_class",
     "say",
+    "to_stderr",
     "warn",
 ]
 
 SECONDS_BETWEEN_LINES = 10.0
+UNBROKEN = 10_000  # columns, more than any table has
 
 ModelPath = Annotated[
     str,
@@ -58,10 +64,21 @@ PngFile = Annotated[Path, typer.Option("--out", callback=_png_name, help="PNG fi
 
 
 def console() -> Console:
-    """Where tables go. A name such as ``[x]`` or ``:cat:`` is shown as it is, not read as markup."""
+    """Where tables go. A name such as ``[x]`` or ``:cat:`` is shown as it is, not read as markup.
+
+    A file or another program has no width, so no line is broken there.
+    """
     from rich.console import Console
 
-    return Console(markup=False, emoji=False)
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(markup=False, emoji=False, width=None if known else UNBROKEN)
+
+
+def print_table(table: Table) -> None:
+    """A table on stdout; what is too wide for the terminal goes on in the next line, nothing is cut."""
+    for column in table.columns:
+        column.overflow = "fold"
+    console().print(table, highlight=False)
 
 
 def say(text: str) -> None:
@@ -71,7 +88,13 @@ def say(text: str) -> None:
 
 def warn(text: str) -> None:
     """What the reader should know; on stderr, so that stdout stays clean for programs."""
-    typer.secho(f"note: {text}", err=True, fg=typer.colors.YELLOW)
+    to_stderr(f"note: {text}", typer.colors.YELLOW)
+
+
+def to_stderr(text: str, colour: str, bold: bool = False) -> None:
+    """A line on stderr, in colour where it is a terminal and ``NO_COLOR`` is not set."""
+    plain = bool(os.environ.get("NO_COLOR"))
+    typer.secho(text, err=True, fg=None if plain else colour, bold=bold and not plain)
 
 
 def progress_lines(what: str = "") -> Callable[[int, int], None]:

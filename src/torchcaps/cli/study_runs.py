@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from torchcaps.cli.shared import console, say, warn
+from torchcaps.cli.shared import print_table, say, warn
 
 if TYPE_CHECKING:
     from torchcaps.eval.tables import ResultTable
@@ -95,6 +95,5 @@ def _print(results: ResultTable) -> None:
     table = Table(*results.head, box=None, pad_edge=False)
     for row in results.rows:
         table.add_row(*row)
-    output = console()
-    output.print(table, highlight=False)
-    output.print(f"\n{results.note}", highlight=False)
+    print_table(table)
+    say(f"\n{results.note}")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from torchcaps.cli.shared import to_stderr
+
 if TYPE_CHECKING:
     from torchcaps.train import Recipe
 
@@ -75,7 +77,7 @@ def train(
             result = fit(resolved, device=device, run_dir=folder, resume=resume, data_dir=data_dir, progress=not quiet)
     except TrainingInterruptedError as interruption:
         if speaks:
-            typer.secho(f"\n{interruption}. Go on with the same command and --resume", err=True, fg=typer.colors.YELLOW)
+            to_stderr(f"\n{interruption}. Go on with the same command and --resume", typer.colors.YELLOW)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if not speaks:
         return
@@ -90,4 +92,4 @@ def train(
 
 def _show_warning(message: Warning | str, *_details: object, **_more: object) -> None:
     """A warning as one loud line instead of Python's own form."""
-    typer.secho(f"WARNING: {message}", err=True, fg=typer.colors.YELLOW, bold=True)
+    to_stderr(f"WARNING: {message}", typer.colors.YELLOW, bold=True)
