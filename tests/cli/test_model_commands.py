@@ -60,11 +60,14 @@ EXAMPLES = [example for command in COMMANDS for example in examples_of(command)]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_examples_of_this_command(command, capsys):
+def test_help_has_examples_of_this_command(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
     assert examples_of(command)
     assert all(example.startswith(f"torchcaps {command}") for example in examples_of(command))
     assert main([*command.split(), "--help"]) == 0
-    assert "Examples" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert all(example in output for example in examples_of(command))  # as it is typed: *cnn* would be set in italics
+    assert "......" not in output
 
 
 # The exporter to ONNX warns about its own internals, which a user of the model cannot change.
@@ -85,19 +88,19 @@ def test_every_example_runs(example, place, capsys):
 
 
 def test_evaluate_says_what_the_library_says(place, capsys):
-    assert main(["evaluate", "runs/demo", "--json"]) == 0
+    assert main(["evaluate", "runs/demo-seed0", "--json"]) == 0
     captured = capsys.readouterr()
     facts = json.loads(captured.out)
-    expected = evaluate(load_model("runs/demo"), sample_digits("test"))
+    expected = evaluate(load_model("runs/demo-seed0"), sample_digits("test"))
     assert (facts["errors"], facts["examples"], facts["split"]) == (expected.error.count, 500, "test")
     assert facts["expected_calibration_error"] == pytest.approx(expected.calibration.expected_error)
     assert "small sample" in captured.err
-    assert main(["evaluate", "runs/demo"]) == 0
+    assert main(["evaluate", "runs/demo-seed0"]) == 0
     assert str(expected.error) in capsys.readouterr().out
 
 
 def test_several_models_are_evaluated_as_one(place, capsys):
-    models = ["runs/demo", "runs/demo-seed1"]
+    models = ["runs/demo-seed0", "runs/demo-seed1"]
     assert main(["evaluate", *models, "--json"]) == 0
     captured = capsys.readouterr()
     facts = json.loads(captured.out)
@@ -119,20 +122,20 @@ def test_several_models_are_evaluated_as_one(place, capsys):
 def test_a_checkpoint_and_a_final_model_are_models_too(place, capsys):
     errors = []
     for part in ("", "/final", "/checkpoints/step-00000040"):
-        assert main(["evaluate", f"runs/demo{part}", "--json"]) == 0
+        assert main(["evaluate", f"runs/demo-seed0{part}", "--json"]) == 0
         errors.append(json.loads(capsys.readouterr().out)["errors"])
     assert len(set(errors)) == 1
 
 
 def test_predict_gives_every_length(place, capsys):
-    assert main(["predict", "runs/demo", "pictures", "--json", "--reconstruct", "drawn"]) == 0
+    assert main(["predict", "runs/demo-seed0", "pictures", "--json", "--reconstruct", "drawn"]) == 0
     facts = json.loads(capsys.readouterr().out)
     for record in facts["predictions"]:
         assert len(record["lengths"]) == 10
         assert record["classes"] == [max(record["lengths"], key=record["lengths"].get)]
         with Image.open(record["reconstruction"]) as drawn:
             assert drawn.size == (28, 28)
-    assert main(["predict", "runs/demo", "pictures/five.png", "--top", "2"]) == 0
+    assert main(["predict", "runs/demo-seed0", "pictures/five.png", "--top", "2"]) == 0
     row = capsys.readouterr().out.splitlines()[1].split()
     lengths = facts["predictions"][0]["lengths"]
     best = sorted(lengths, key=lengths.get, reverse=True)[:2]
@@ -155,7 +158,7 @@ def test_predict_cuts_no_class_that_is_a_word(width, shown, monkeypatch, capsys)
 
 def test_predict_skips_what_it_cannot_read_and_says_so(place, capsys):
     (place / "pictures" / "broken.png").write_bytes(b"\x89PNG nothing")
-    assert main(["predict", "runs/demo", "pictures", "--json"]) == 0
+    assert main(["predict", "runs/demo-seed0", "pictures", "--json"]) == 0
     captured = capsys.readouterr()
     assert len(json.loads(captured.out)["predictions"]) == 2
     assert "skipped" in captured.err
@@ -182,17 +185,21 @@ def test_predict_draws_both_classes_of_a_pair_side_by_side(place, capsys):
 
 
 def test_tweak_and_reconstruct_write_pictures_of_the_right_shape(place):
-    assert main(["tweak", "runs/demo", "--class", "5", "--out", "deep/grid.png"]) == 0
+    assert main(["tweak", "runs/demo-seed0", "--class", "5", "--out", "deep/grid.png"]) == 0
     with Image.open("deep/grid.png") as grid:
         assert grid.height > grid.width  # 16 rows, 11 columns
-    assert main(["reconstruct", "runs/demo", "--count", "4", "--out", "rows.png"]) == 0
+    assert main(["reconstruct", "runs/demo-seed0", "--count", "4", "--out", "rows.png"]) == 0
     with Image.open("rows.png") as rows:
         assert np.asarray(rows.convert("L")).std() > 10
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["tweak", "runs/demo", "--class", "5"], ["reconstruct", "runs/demo"], ["data", "preview", "mnist-sample"]],
+    [
+        ["tweak", "runs/demo-seed0", "--class", "5"],
+        ["reconstruct", "runs/demo-seed0"],
+        ["data", "preview", "mnist-sample"],
+    ],
 )
 def test_a_png_file_is_not_written_under_the_name_of_another_kind(arguments, place, capsys):
     assert main([*arguments, "--out", "x.gif"]) == 2
@@ -204,8 +211,8 @@ def test_a_png_file_is_not_written_under_the_name_of_another_kind(arguments, pla
 @pytest.mark.parametrize(
     ("arguments", "columns", "classes"),
     [
-        (["runs/demo", "--count", "25"], 25, 1),
-        (["runs/demo", "pictures"], 2, 1),
+        (["runs/demo-seed0", "--count", "25"], 25, 1),
+        (["runs/demo-seed0", "pictures"], 2, 1),
         (["runs/pairs", "--count", "15"], 15, 2),
         (["runs/pairs", "pictures"], 2, 2),
     ],
@@ -227,54 +234,54 @@ def test_reconstruct_shows_as_many_as_asked_and_names_both_of_a_pair(
 
 def test_exported_weights_give_the_same_answers(place):
     """That ONNX agrees is tested beside the exporter; here only its examples run, for it takes seconds to import."""
-    assert main(["export", "runs/demo", "--format", "safetensors", "--out", "plain"]) == 0
+    assert main(["export", "runs/demo-seed0", "--format", "safetensors", "--out", "plain"]) == 0
     assert {"config.json", "model.safetensors"} <= set(os.listdir("plain"))
     images = sample_digits("test").images[:3] / 255
     with torch.no_grad():
-        torch.testing.assert_close(load_model("plain")(images).lengths, load_model("runs/demo")(images).lengths)
+        torch.testing.assert_close(load_model("plain")(images).lengths, load_model("runs/demo-seed0")(images).lengths)
 
 
 def wrong_architecture(place: Path) -> list[str]:
-    folder = shutil.copytree(place / "runs" / "demo" / "final", place / "other")
+    folder = shutil.copytree(place / "runs" / "demo-seed0" / "final", place / "other")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "conv_channels": 32}))
     return ["evaluate", "other"]
 
 
 def truncated(place: Path) -> list[str]:
-    folder = shutil.copytree(place / "runs" / "demo" / "final", place / "cut")
+    folder = shutil.copytree(place / "runs" / "demo-seed0" / "final", place / "cut")
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:5000])
     return ["predict", "cut", "pictures"]
 
 
 def other_size(place: Path) -> list[str]:
-    return ["evaluate", "runs/demo", "--data", "multimnist:paper:mnist-sample"]
+    return ["evaluate", "runs/demo-seed0", "--data", "multimnist:paper:mnist-sample"]
 
 
 def empty_folder(place: Path) -> list[str]:
     (place / "nothing").mkdir()
-    return ["predict", "runs/demo", "nothing"]
+    return ["predict", "runs/demo-seed0", "nothing"]
 
 
 def undecodable(place: Path) -> list[str]:
     (place / "text.png").write_text("hello")
-    return ["reconstruct", "runs/demo", "text.png"]
+    return ["reconstruct", "runs/demo-seed0", "text.png"]
 
 
 def unwritable(place: Path) -> list[str]:
     (place / "file").write_text("")
-    return ["report", "runs/demo", "--out", "file/report.html"]
+    return ["report", "runs/demo-seed0", "--out", "file/report.html"]
 
 
 def drawn_to_nowhere(place: Path) -> list[str]:
     (place / "file").write_text("")
-    return ["predict", "runs/demo", "pictures", "--reconstruct", "file"]
+    return ["predict", "runs/demo-seed0", "pictures", "--reconstruct", "file"]
 
 
 def onnx_to_nowhere(place: Path) -> list[str]:
     (place / "file").write_text("")
-    return ["export", "runs/demo", "--out", "file/model.onnx"]
+    return ["export", "runs/demo-seed0", "--out", "file/model.onnx"]
 
 
 def blind_model(place: Path) -> list[str]:
@@ -286,12 +293,12 @@ BAD_INPUT = [
     (lambda place: ["evaluate", "runs/none"], "there is no folder runs/none"),
     (lambda place: ["models", "info", "capsnett"], "there is no folder capsnett"),
     (lambda place: ["models", "list", "vit*"], "no network matches 'vit*'; there are"),
-    (lambda place: ["tweak", "runs/demo", "--class", "11"], "there is no class '11'; the model has 0, 1"),
-    (lambda place: ["evaluate", "runs/demo", "--data", "mnits"], "did you mean 'mnist'"),
-    (lambda place: ["evaluate", "runs/demo", "--split", "middle"], "no split 'middle'"),
-    (lambda place: ["tweak", "runs/demo", "--class", "1", "--out", "runs"], "is a folder; name a file in it"),
-    (lambda place: ["evaluate", "runs/demo", "runs/demo/final"], "runs/demo/final is given twice"),
-    (lambda place: ["evaluate", "runs/demo", "runs/pairs"], "runs/pairs/final has pictures of 1×36×36"),
+    (lambda place: ["tweak", "runs/demo-seed0", "--class", "11"], "there is no class '11'; the model has 0, 1"),
+    (lambda place: ["evaluate", "runs/demo-seed0", "--data", "mnits"], "did you mean 'mnist'"),
+    (lambda place: ["evaluate", "runs/demo-seed0", "--split", "middle"], "no split 'middle'"),
+    (lambda place: ["tweak", "runs/demo-seed0", "--class", "1", "--out", "runs"], "is a folder; name a file in it"),
+    (lambda place: ["evaluate", "runs/demo-seed0", "runs/demo-seed0/final"], "runs/demo-seed0/final is given twice"),
+    (lambda place: ["evaluate", "runs/demo-seed0", "runs/pairs"], "runs/pairs/final has pictures of 1×36×36"),
     (wrong_architecture, "belong to another network"),
     (truncated, "damaged or cut short"),
     (other_size, "takes pictures of 1×28×28"),
@@ -325,10 +332,10 @@ def hide(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
 @pytest.mark.parametrize(
     ("module", "arguments", "extra"),
     [
-        ("matplotlib", ["report", "runs/demo"], "torchcaps[figures]"),
-        ("matplotlib", ["tweak", "runs/demo", "--class", "3"], "torchcaps[figures]"),
-        ("PIL.Image", ["predict", "runs/demo", "pictures"], "torchcaps[images]"),
-        ("onnxscript", ["export", "runs/demo"], "torchcaps[onnx]"),
+        ("matplotlib", ["report", "runs/demo-seed0"], "torchcaps[figures]"),
+        ("matplotlib", ["tweak", "runs/demo-seed0", "--class", "3"], "torchcaps[figures]"),
+        ("PIL.Image", ["predict", "runs/demo-seed0", "pictures"], "torchcaps[images]"),
+        ("onnxscript", ["export", "runs/demo-seed0"], "torchcaps[onnx]"),
     ],
 )
 def test_a_missing_library_is_named_with_its_extra(module, arguments, extra, place, capsys, monkeypatch):
@@ -337,7 +344,9 @@ def test_a_missing_library_is_named_with_its_extra(module, arguments, extra, pla
     assert f'pip install "{extra}"' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["tweak", "runs/demo"], ["export", "runs/demo", "--format", "gif"], ["predict"]])
+@pytest.mark.parametrize(
+    "arguments", [["tweak", "runs/demo-seed0"], ["export", "runs/demo-seed0", "--format", "gif"], ["predict"]]
+)
 def test_wrong_usage_exits_with_two(arguments, place):
     assert main(arguments) == 2
 

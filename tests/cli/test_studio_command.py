@@ -31,6 +31,7 @@ def served(monkeypatch) -> list[dict[str, object]]:
 def home(tmp_path, monkeypatch) -> Path:
     """A working folder of its own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
     return tmp_path
 
 
@@ -43,7 +44,7 @@ def examples_of(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> lis
 def test_every_example_runs(home, tmp_path_factory, served, capsys):
     runs = home / "runs"
     runs.mkdir()
-    (runs / "demo").symlink_to(shared_run(tmp_path_factory.getbasetemp(), "small"))
+    (runs / "demo-seed0").symlink_to(shared_run(tmp_path_factory.getbasetemp(), "small"))
     torchcaps.create_model("small-cnn", channels=4, hidden=16).save_pretrained(runs / "cnn")
     examples = examples_of(["studio"], capsys)
     assert len(examples) == 4
@@ -52,8 +53,8 @@ def test_every_example_runs(home, tmp_path_factory, served, capsys):
         assert main([*example, *few]) == 0, example
     assert [call["models"] for call in served] == [
         [*SHIPPED, ("cnn-mnist", "cnn"), ("cnn-fashion", "cnn")],
-        [("demo", "capsnet"), ("cnn-mnist", "cnn")],
-        [("demo", "capsnet"), ("cnn", "cnn")],
+        [("demo-seed0", "capsnet"), ("cnn-mnist", "cnn")],
+        [("demo-seed0", "capsnet"), ("cnn", "cnn")],
     ]
     assert served[2]["port"] == 9000
     assert served[2]["browser"] is False

@@ -24,7 +24,7 @@ def evaluate(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL...",
+            metavar="MODEL",
             help="A run folder, a model folder or checkpoint, shipped weights by name, or owner/name. Several are "
             "evaluated as one, an ensemble.",
         ),
@@ -42,15 +42,15 @@ def evaluate(
 
     **Examples**
 
-        torchcaps evaluate runs/demo
+        torchcaps evaluate runs/demo-seed0
 
-        torchcaps evaluate runs/demo --split validation
+        torchcaps evaluate runs/demo-seed0 --split validation
 
-        torchcaps evaluate runs/demo --data mnist-sample --json
+        torchcaps evaluate runs/demo-seed0 --data mnist-sample --json
 
         torchcaps evaluate runs/pairs --data multimnist:paper:mnist-sample --pairs 500
 
-        torchcaps evaluate runs/demo runs/demo-seed1
+        torchcaps evaluate runs/demo-seed0 runs/demo-seed1
     """
     import json
 

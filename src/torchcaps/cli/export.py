@@ -34,11 +34,11 @@ def export(
 
     **Examples**
 
-        torchcaps export runs/demo --format onnx --out model.onnx
+        torchcaps export runs/demo-seed0 --format onnx --out model.onnx
 
-        torchcaps export runs/demo --format onnx --part decoder --out decoder.onnx
+        torchcaps export runs/demo-seed0 --format onnx --part decoder --out decoder.onnx
 
-        torchcaps export runs/demo --format safetensors --out my-model
+        torchcaps export runs/demo-seed0 --format safetensors --out my-model
     """
     from torchcaps.eval import load_model
     from torchcaps.eval.output import disk_errors_explained

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def figures(
-    which: Annotated[list[str] | None, typer.Argument(metavar="[3|4|5|all]...", help="Which; all unless told.")] = None,
+    which: Annotated[list[str] | None, typer.Argument(metavar="3|4|5|all", help="Which; all unless told.")] = None,
     model: Annotated[
         str | None,
         typer.Option("--model", metavar="MODEL", help="A run folder or weights by name; else those that come along."),
@@ -38,11 +38,11 @@ def figures(
 
     **Examples**
 
-        torchcaps figures 3 4 --model runs/demo --out figures
+        torchcaps figures 3 4 --model runs/demo-seed0 --out figures
 
         torchcaps figures 5 --model runs/pairs --examples 100
 
-        torchcaps figures all --model runs/demo --examples 200
+        torchcaps figures all --model runs/demo-seed0 --examples 200
     """
     from torchcaps.errors import TorchcapsError
 

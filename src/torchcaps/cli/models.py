@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 @models_app.command("list")
 def list_command(
-    pattern: Annotated[str, typer.Argument(metavar="[PATTERN]", help="Such as 'caps*'.")] = "*",
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="Such as 'caps*'.")] = "*",
 ) -> None:
     """Show every network that a recipe or `torchcaps.create_model` takes by name, and the trained weights there are.
 
@@ -31,7 +31,7 @@ def list_command(
 
         torchcaps models list
 
-        torchcaps models list "*cnn*"
+        torchcaps models list "*cnn"
     """
     import torch
     from rich.table import Table
@@ -95,7 +95,7 @@ def pack_command(
 
     **Examples**
 
-        torchcaps models pack runs/demo capsnet-demo --out weights
+        torchcaps models pack runs/demo-seed0 capsnet-demo --out weights
     """
     from torchcaps.train.packing import pack_weights
 
@@ -117,7 +117,7 @@ def info_command(
 
         torchcaps models info capsnet
 
-        torchcaps models info runs/demo --batch-size 64
+        torchcaps models info runs/demo-seed0 --batch-size 64
     """
     from torchcaps.eval import load_model
     from torchcaps.models import create_model, list_models

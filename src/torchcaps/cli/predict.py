@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def predict(
     model: ModelPath,
-    pictures: Annotated[list[Path], typer.Argument(metavar="PICTURES...", help="Picture files, or folders of them.")],
+    pictures: Annotated[list[Path], typer.Argument(metavar="PICTURE", help="Picture files, or folders of them.")],
     top: Annotated[
         int | None, typer.Option("--top", min=1, help="Show the longest K capsules only; JSON always has all.")
     ] = None,
@@ -53,11 +53,11 @@ def predict(
 
     **Examples**
 
-        torchcaps predict runs/demo pictures/five.png
+        torchcaps predict runs/demo-seed0 pictures/five.png
 
-        torchcaps predict runs/demo pictures --top 3
+        torchcaps predict runs/demo-seed0 pictures --top 3
 
-        torchcaps predict runs/demo pictures --json --invert no --reconstruct drawn
+        torchcaps predict runs/demo-seed0 pictures --json --invert no --reconstruct drawn
     """
     import json
 

@@ -46,7 +46,7 @@ def list_command() -> None:
 def show_command(
     name: Name,
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Changes, shown with --resolved.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Changes, shown with --resolved.")
     ] = None,
     resolved: Annotated[bool, typer.Option("--resolved", help="Every key, with what it extends filled in.")] = False,
 ) -> None:

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 def reconstruct(
     model: ModelPath,
     pictures: Annotated[
-        list[Path] | None, typer.Argument(metavar="[PICTURES]...", help="Pictures or folders; else examples of --data.")
+        list[Path] | None, typer.Argument(metavar="PICTURE", help="Pictures or folders; else examples of --data.")
     ] = None,
     out: PngFile = Path("reconstructions.png"),
     count: Annotated[int, typer.Option("--count", min=1, max=100, help="How many pictures at most.")] = 12,
@@ -35,9 +35,9 @@ def reconstruct(
 
     **Examples**
 
-        torchcaps reconstruct runs/demo --out reconstructions.png
+        torchcaps reconstruct runs/demo-seed0 --out reconstructions.png
 
-        torchcaps reconstruct runs/demo pictures/five.png pictures/seven.png --out drawn.png
+        torchcaps reconstruct runs/demo-seed0 pictures/five.png pictures/seven.png --out drawn.png
     """
     from torchcaps.eval import choose_examples, figures, load_model, open_run
     from torchcaps.eval.drawings import draw_named, draw_present, drawing_model

@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders or models; several are compared.")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="Run folders or models; several are compared.")],
     out: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path("report.html"),
     figures_dir: Annotated[
         Path | None, typer.Option("--figures", metavar="DIR", help="Write every figure as PNG, too.")
@@ -34,9 +34,9 @@ def report(
 
     **Examples**
 
-        torchcaps report runs/demo --out report.html
+        torchcaps report runs/demo-seed0 --out report.html
 
-        torchcaps report runs/demo runs/demo-seed1 --out comparison.html --figures figures
+        torchcaps report runs/demo-seed0 runs/demo-seed1 --out comparison.html --figures figures
     """
     from torchcaps.eval import figures, open_run
     from torchcaps.eval.class_pairing import check_same_classes

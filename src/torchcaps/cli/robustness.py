@@ -25,7 +25,7 @@ def robustness(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL...",
+            metavar="MODEL",
             help="Run folders, model folders or checkpoints, shipped weights by name, or owner/name; each has a line.",
         ),
     ],
@@ -47,9 +47,9 @@ def robustness(
 
     **Examples**
 
-        torchcaps robustness runs/demo
+        torchcaps robustness runs/demo-seed0
 
-        torchcaps robustness runs/demo runs/demo-seed1 --move rotation --move scale --examples 50
+        torchcaps robustness runs/demo-seed0 runs/demo-seed1 --move rotation --move scale --examples 50
     """
     from torchcaps.errors import TorchcapsError
     from torchcaps.eval import common_examples, load_model, open_run

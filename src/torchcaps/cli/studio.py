@@ -36,7 +36,7 @@ Compare = Annotated[
 
 
 class _StartsByDefault(TyperGroup):
-    """``torchcaps studio runs/demo`` is ``torchcaps studio start runs/demo``."""
+    """``torchcaps studio runs/mine`` is ``torchcaps studio start runs/mine``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or args[0] not in self.commands:
@@ -73,11 +73,11 @@ def start(
 
         torchcaps studio
 
-        torchcaps studio runs/demo
+        torchcaps studio runs/demo-seed0
 
-        torchcaps studio runs/demo runs/cnn --port 9000 --no-browser --data mnist
+        torchcaps studio runs/demo-seed0 runs/cnn --port 9000 --no-browser --data mnist
 
-        torchcaps studio export site runs/demo
+        torchcaps studio export site runs/demo-seed0
     """
     from torchcaps.studio.server import is_loopback, serve
 
@@ -101,7 +101,7 @@ def export(
 
         torchcaps studio export site
 
-        torchcaps studio export site runs/demo --examples 10
+        torchcaps studio export site runs/demo-seed0 --examples 10
     """
     from torchcaps.studio.export import export_site
 

@@ -28,7 +28,7 @@ def train(
         str, typer.Argument(metavar="RECIPE", help="A name of `torchcaps recipes list`, or a TOML file.")
     ],
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as optimizer.lr=2e-3.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Changes, such as optimizer.lr=2e-3.")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="In place of the recipe's.")] = None,
     device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:1.")] = "auto",

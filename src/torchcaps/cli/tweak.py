@@ -33,9 +33,9 @@ def tweak(
 
     **Examples**
 
-        torchcaps tweak runs/demo --class 5 --out grid.png
+        torchcaps tweak runs/demo-seed0 --class 5 --out grid.png
 
-        torchcaps tweak runs/demo --class 7 --picture pictures/seven.png --out seven.png
+        torchcaps tweak runs/demo-seed0 --class 7 --picture pictures/seven.png --out seven.png
     """
     import torch
 
