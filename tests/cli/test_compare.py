@@ -28,6 +28,13 @@ def test_every_example_resolves(example, tmp_path, monkeypatch, capsys):
     check_example(example, tmp_path, monkeypatch, capsys)
 
 
+@pytest.mark.parametrize("arguments", [["--data", "mnits"], ["--table-only"]])
+def test_what_cannot_run_says_nothing_of_settings(arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", *arguments]) == 1
+    assert capsys.readouterr().err.startswith("Error: there ")
+
+
 def test_tuned_compared_and_read_from_the_records(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     changes = (*TINY, "training.steps=2", "data.source=mnist-sample")

@@ -173,3 +173,9 @@ def test_every_example_of_the_help_runs(tmp_path, monkeypatch, capsys):
     for example in examples(capsys):
         assert main([os.path.expanduser(word) for word in example]) == 0, example  # a shell expands ~
     assert (tmp_path / "sheet.png").is_file()
+
+
+@pytest.mark.parametrize("command", ["fetch", "verify"])
+def test_data_of_ones_own_is_neither_fetched_nor_verified(command, tmp_path, capsys):
+    assert main(["data", command, f"folder:{tmp_path}"]) == 1
+    assert "is data of your own, which has no known checksums" in capsys.readouterr().err

@@ -274,6 +274,11 @@ def unwritable(place: Path) -> list[str]:
     return ["report", "runs/demo-seed0", "--out", "file/report.html"]
 
 
+def figures_to_nowhere(place: Path) -> list[str]:
+    (place / "file").write_text("")
+    return ["report", "runs/demo-seed0", "--figures", "file"]
+
+
 def drawn_to_nowhere(place: Path) -> list[str]:
     (place / "file").write_text("")
     return ["predict", "runs/demo-seed0", "pictures", "--reconstruct", "file"]
@@ -291,7 +296,9 @@ def blind_model(place: Path) -> list[str]:
 
 BAD_INPUT = [
     (lambda place: ["evaluate", "runs/none"], "there is no folder runs/none"),
-    (lambda place: ["models", "info", "capsnett"], "there is no folder capsnett"),
+    (lambda place: ["evaluate", "runs/demo-sed0"], "there is no folder runs/demo-sed0; did you mean runs/demo-seed0?"),
+    (lambda place: ["predict", "capsnet-minst", "pictures"], "did you mean capsnet-mnist?"),
+    (lambda place: ["models", "info", "capsnett"], "there is no network 'capsnett'; choose from baseline-cnn, "),
     (lambda place: ["models", "list", "vit*"], "no network matches 'vit*'; there are"),
     (lambda place: ["tweak", "runs/demo-seed0", "--class", "11"], "there is no class '11'; the model has 0, 1"),
     (lambda place: ["evaluate", "runs/demo-seed0", "--data", "mnits"], "did you mean 'mnist'"),
@@ -304,7 +311,8 @@ BAD_INPUT = [
     (other_size, "takes pictures of 1×28×28"),
     (empty_folder, "holds no pictures"),
     (undecodable, "none of 1 pictures could be read"),
-    (unwritable, "cannot be written"),
+    (unwritable, "file/report.html cannot be written: file is a file, not a folder; choose another place with --out"),
+    (figures_to_nowhere, "choose another place with --figures"),
     (drawn_to_nowhere, "choose another place with --reconstruct"),
     (onnx_to_nowhere, "cannot be written"),
     (blind_model, "has no capsules to draw from"),
@@ -320,6 +328,13 @@ def test_bad_input_is_one_paragraph(arrange, message, place, capsys):
     assert message in captured.err
     assert "Traceback" not in captured.err
     assert "\n\n" not in captured.err.strip()
+
+
+def test_a_report_that_cannot_be_written_is_not_made_first(place, capsys):
+    assert main(["report", "runs/demo-seed0", "--out", "pictures"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "pictures is a folder; name a file in it with --out" in captured.err
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, module: str) -> None:

@@ -106,6 +106,15 @@ def test_an_unknown_model_is_an_error_in_words(home, arguments, capsys):
     assert "there is no folder nowhere" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("data", "message"), [("mnits", "did you mean 'mnist'?"), ("folder:nowhere", "there is no nowhere")]
+)
+def test_data_that_is_not_there_is_an_error(data, message, home, served, capsys):
+    assert main(["studio", "--data", data]) == 1
+    assert message in capsys.readouterr().err
+    assert not served
+
+
 def test_data_that_does_not_fit_is_remarked(home, served, capsys):
     torchcaps.create_model("small-cnn", image_shape=(3, 32, 32), num_classes=4, channels=4, hidden=8).save_pretrained(
         "colour"

@@ -51,12 +51,12 @@ def test_a_second_run_asks_for_resume_or_a_new_name(capsys):
 
 @pytest.mark.filterwarnings("default")
 def test_skipped_files_are_counted_in_one_line(tmp_path, capsys):
-    folder = write_picture_folder(tmp_path / "set", {"cat": 15, "dog": 15}, size=28)
+    folder = write_picture_folder(tmp_path / "my set", {"cat": 15, "dog": 15}, size=28)
     (folder / "cat" / "broken.png").write_bytes(b"")
     (folder / "dog" / "notes.txt").write_text("not a picture")
     source = f"data.source=folder:{folder}"
     assert main(["train", "folder", source, *QUICK, "--steps", "1"]) == 0
-    said = f"WARNING: 2 files or folders were skipped; torchcaps data info folder:{folder} names them\n"
+    said = f"WARNING: 2 files or folders were skipped; torchcaps data info 'folder:{folder}' names them\n"
     assert capsys.readouterr().err == said
 
 
@@ -71,8 +71,8 @@ def test_skipped_files_are_counted_in_one_line(tmp_path, capsys):
         (["demo", "training.epochs=2", "--steps", "2"], "training.epochs=2 and training.steps=2 are both given"),
         (["demo", "--resume"], "holds no run to resume"),
         (["demo", "data.source=mnits"], "did you mean 'mnist'"),
-        (["folder"], "pictures is not a folder"),
-        (["missing.toml"], "missing.toml cannot be read"),
+        (["folder"], "there is no folder pictures; folder:PATH wants"),
+        (["missing.toml"], "there is no recipe file missing.toml; torchcaps recipes copy NAME missing.toml"),
         (["demo", "data.augment=[{name = 'spin'}]"], "no augmentation is named 'spin'"),
     ],
 )

@@ -37,6 +37,14 @@ def test_a_subfolder_is_a_class_and_a_fifth_is_held_out(tmp_path):
     assert source.image_shape == (1, 8, 8)
 
 
+def test_a_folder_that_is_none_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="file is a file; folder:PATH wants a folder"):
+        load(f"folder:{tmp_path / 'file'}")
+    with pytest.raises(DataError, match=r"there is no folder .*absent; folder:PATH wants a folder"):
+        load(f"folder:{tmp_path / 'absent'}")
+
+
 def test_pictures_outside_of_the_classes_are_listed(tmp_path):
     write_picture_folder(tmp_path / "whole", {"a": 5, "b": 5})
     (tmp_path / "whole" / "alone.png").write_bytes(b"")
@@ -230,8 +238,6 @@ def test_folders_that_cannot_be_learned_from_are_refused(tmp_path, counts, messa
 
 
 def test_other_mistakes_are_named(tmp_path):
-    with pytest.raises(DataError, match="not a folder"):
-        load(f"folder:{tmp_path / 'absent'}")
     with pytest.raises(DataError, match="path behind the colon"):
         load("folder:")
     write_picture_folder(tmp_path / "train", {"a": 2, "b": 2})

@@ -99,7 +99,7 @@ def test_other_files_are_refused(table, header, lines, message):
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     (tmp_path / "list.csv").write_bytes(b"path,label\n\xff\xfe\x00,a")
-    with pytest.raises(DataError, match="cannot be read as CSV"):
+    with pytest.raises(DataError, match="save it as CSV in UTF-8"):
         load(f"csv:{tmp_path / 'list.csv'}")
-    with pytest.raises(DataError, match="cannot be read as CSV"):
+    with pytest.raises(DataError, match="cannot be read: No such file"):
         load(f"csv:{tmp_path / 'absent.csv'}")

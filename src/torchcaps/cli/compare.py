@@ -119,10 +119,12 @@ def compare(
         patterns, copies = tuple(routing or ()), records
     check_settings(study, place, changes or ())
     check_data(study, place, changes or ())
-    finished = True
     if table_only:
         check_runs(study, place)
-    else:
+    if chosen is None and not (tune or finals):
+        warn(f"there is no {folder / SETTINGS}: every row has its default settings; choose them with --tune first")
+    finished = True
+    if not table_only:
         options = StudyOptions(
             out=place,
             cells=patterns,
@@ -154,7 +156,4 @@ def _settings(folder: Path, given: Path | None) -> Settings | None:
     from torchcaps.train.studies.settings import SETTINGS
 
     file = given or folder / SETTINGS
-    if given is not None or file.is_file():
-        return Settings.read(file)
-    warn(f"there is no {file}: every routing runs with its default settings; choose them with --tune first")
-    return None
+    return Settings.read(file) if given is not None or file.is_file() else None

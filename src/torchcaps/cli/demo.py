@@ -30,7 +30,7 @@ def demo(
         "out/demo"
     ),
     steps: Annotated[int | None, typer.Option("--steps", help="Fewer training steps than the recipe.", min=1)] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the run.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the run.")] = 0,
 ) -> None:
     """Train a small CapsNet on the embedded digits, measure it, and look into its routing.
 
@@ -41,6 +41,7 @@ def demo(
         torchcaps demo --steps 20 --out demo
     """
     from rich.console import Console
+    from rich.markup import escape
 
     import torchcaps
     from torchcaps.eval.figures.style import matplotlib
@@ -67,8 +68,11 @@ def demo(
     console.rule("[bold]One of them, looked at closely")
     picture = _look_closely(measured, result.folder / "routing.png", console)
     report = write_file(result.folder / "report.html", make_report([measured], "").page)
-    console.print(f"\nWhere each position of the picture sends its votes: [bold]{picture}[/]")
-    console.print(f"The whole report, to open in a browser:              [bold]{report}[/]")
+    for what, file in (
+        ("\nWhere each position of the picture sends its votes:", picture),
+        ("The whole report, to open in a browser:             ", report),
+    ):
+        console.print(f"{what} [bold]{escape(str(file))}[/]", soft_wrap=True)
     where = "" if shutil.which("torchcaps") else f" (the program is in {Path(sys.executable).parent})"
     console.print(f"\nNext{where}:", markup=False, highlight=False, soft_wrap=True)
     run = shlex.quote(str(result.folder))
@@ -78,7 +82,7 @@ def demo(
         ("train mnist-official", "the real thing, on a GPU"),
         ("--help", "everything else"),
     ):
-        console.print(f"  [bold]torchcaps {command}[/]  [dim]{what}[/]", highlight=False)
+        console.print(f"  [bold]torchcaps {escape(command)}[/]  [dim]{what}[/]", highlight=False, soft_wrap=True)
 
 
 def _free_folder(out: Path) -> Path:

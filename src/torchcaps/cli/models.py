@@ -97,6 +97,7 @@ def pack_command(
 
         torchcaps models pack runs/demo-seed0 capsnet-demo --out weights
     """
+    from torchcaps.models.shipped import weights_folder
     from torchcaps.train.packing import pack_weights
 
     facts = pack_weights(run, name, out=out, records=records, data_dir=data_dir, pairs=pairs)
@@ -104,6 +105,7 @@ def pack_command(
         warn(remark)
     say(f"{facts.name}: {facts.stored} on {facts.data}")
     say(f"in 32 bits {facts.full.count:,} errors; {facts.changed:,} answers differ")
+    say(f"wrote {(out or weights_folder()) / name}")
 
 
 @models_app.command("info")
@@ -119,10 +121,14 @@ def info_command(
 
         torchcaps models info runs/demo-seed0 --batch-size 64
     """
+    from torchcaps.errors import TorchcapsError
     from torchcaps.eval import load_model
-    from torchcaps.models import create_model, list_models
+    from torchcaps.models import create_model, list_models, list_pretrained
 
-    trained = Path(name).expanduser().is_dir() or name not in list_models()
+    known = [*list_models(), *list_pretrained()]
+    trained = Path(name).expanduser().exists() or "/" in name or name in list_pretrained()
+    if not trained and name not in known:
+        raise TorchcapsError(f"there is no network {name!r}; choose from {', '.join(known)}, or give a trained model")
     model = load_model(name) if trained else create_model(name)
     say(str(model.summary(batch_size, show=False)))
     say("\nsettings: " + ", ".join(f"{key}={value!r}" for key, value in model.settings.items() if value is not None))

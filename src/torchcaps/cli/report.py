@@ -47,6 +47,8 @@ def report(
 
     matplotlib()  # what would stop the end is said before the work
     check_writable(out)
+    if figures_dir is not None:
+        check_writable(figures_dir / "curves.png", "--figures")
     check_same_classes([open_run(run) for run in runs])
     measured = [
         measure_run(run, data, split, data_dir, pairs, slug=f"run{place}") for place, run in enumerate(runs, start=1)
@@ -56,7 +58,7 @@ def report(
     made = make_report(measured, title)
     if figures_dir is not None:
         for name, drawing in made.drawings.items():
-            write_file(figures_dir / f"{name}.png", figures.to_png(drawing))
+            write_file(figures_dir / f"{name}.png", figures.to_png(drawing), "--figures")
         say(f"wrote {len(made.drawings)} figures to {figures_dir}")
     for one in measured:
         say(f"{one.run.folder}: error {one.result.error}")

@@ -117,8 +117,11 @@ def _catalogue(models: list[str], data: str | None, compare: bool) -> Catalogue:
 
         raise TorchcapsError('the studio needs more libraries; pip install "torchcaps[studio]"') from error
     from torchcaps.data.catalog.digits import DIGITS, FASHION_MNIST
+    from torchcaps.eval.recipe_facts import check_data_name
     from torchcaps.models import list_pretrained
 
+    if data is not None:
+        check_data_name(data)
     shipped = list_pretrained()
     capsules = sorted(list_pretrained("caps*"), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
     catalogue = Catalogue(models or capsules, data)

@@ -48,10 +48,12 @@ def source_info(name: str) -> SourceInfo:
     """The entry of one data set; an unknown name is an error that names the nearest one."""
     if name in CATALOG:
         return CATALOG[name]
+    if ":" in name and name.partition(":")[0] in (*FILE_READERS, *PICTURE_READERS):
+        raise DataError(f"{name} is data of your own, which has no known checksums; read it with: torchcaps data info")
     near = _nearest(name)
-    hint = f"did you mean {near!r}? " if near else ""
+    hint = f"; did you mean {near!r}?" if near else "."
     raise DataError(
-        f"no data set is named {name!r}; {hint}Known: {', '.join(CATALOG)}; "
+        f"no data set is named {name!r}{hint} Known: {', '.join(CATALOG)}; "
         "or your own with folder:PATH, csv:FILE, npz:FILE, idx:FOLDER"
     )
 

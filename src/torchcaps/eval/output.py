@@ -28,12 +28,15 @@ def disk_errors_explained(path: Path, option: str | None = "--out") -> Iterator[
         reason = getattr(error, "strerror", None) or str(error)
         if "No space left" in reason:
             reason = "the disk is full"
+        elif isinstance(error, FileExistsError | NotADirectoryError):
+            in_the_way = next((place for place in (path, *path.parents) if place.is_file()), path)
+            reason = f"{in_the_way} is a file, not a folder"
         raise OutputError(f"{path} cannot be written: {reason}; choose another place{_with(option)}") from error
 
 
 def check_writable(path: Path, option: str | None = "--out") -> None:
     """Raise now what :func:`write_file` would raise after the work; makes the folders that it needs."""
-    path = path.expanduser()
+    path = _file_name(path, option)
     with disk_errors_explained(path, option):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -47,9 +50,7 @@ def write_file(path: Path, content: bytes | str, option: str | None = "--out") -
     ``option`` is what names the place on the command line, for an error to say; none where an argument does.
     """
     data = content.encode("utf-8") if isinstance(content, str) else content
-    path = path.expanduser()
-    if path.is_dir():
-        raise OutputError(f"{path} is a folder; name a file in it{_with(option)}")
+    path = _file_name(path, option)
     with disk_errors_explained(path, option):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -61,6 +62,13 @@ def write_file(path: Path, content: bytes | str, option: str | None = "--out") -
         except BaseException:
             Path(scratch).unlink(missing_ok=True)
             raise
+    return path
+
+
+def _file_name(path: Path, option: str | None) -> Path:
+    path = path.expanduser()
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder; name a file in it{_with(option)}")
     return path
 
 

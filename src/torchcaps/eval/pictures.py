@@ -15,13 +15,12 @@ from torchcaps.data.window import to_unit_float
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.examples import fitting
 from torchcaps.eval.metrics import PRESENCE_THRESHOLD
-from torchcaps.eval.recipe_facts import recipe_facts
+from torchcaps.eval.recipe_facts import OWN_DATA, recipe_facts
 from torchcaps.eval.runs import Run
 from torchcaps.models import Model
 
 __all__ = ["ReadPictures", "class_names", "named_classes", "read_pictures", "things_in_a_picture"]
 
-OWN_DATA = ("folder:", "csv:", "npz:", "idx:")
 INVERT_CHOICES = ("auto", "yes", "no")
 
 

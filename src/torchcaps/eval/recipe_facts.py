@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from torchcaps.data.augment import Augmentations, build
+from torchcaps.data.registry import source_info
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.runs import Run
 
-__all__ = ["PAIRS", "DataChoice", "RecipeFacts", "parse_data_name", "recipe_facts"]
+__all__ = ["OWN_DATA", "PAIRS", "DataChoice", "RecipeFacts", "check_data_name", "parse_data_name", "recipe_facts"]
 
 PAIRS = "multimnist"
+OWN_DATA = ("folder:", "csv:", "npz:", "idx:")
 Variant = Literal["paper", "official"]
 
 
@@ -60,6 +63,15 @@ def parse_data_name(name: str) -> DataChoice:
     if variant == "official":
         return DataChoice(source or "mnist", "official")
     raise TorchcapsError(f"MultiMNIST has the variants {PAIRS}:paper and {PAIRS}:official, not {name!r}")
+
+
+def check_data_name(name: str) -> None:
+    """An error unless there is data of that name; it is not read."""
+    source = parse_data_name(name).source
+    if not source.startswith(OWN_DATA):
+        source_info(source)
+    elif not Path(place := source.partition(":")[2]).expanduser().exists():
+        raise TorchcapsError(f"{name}: there is no {place or 'path behind the colon'}")
 
 
 def recipe_facts(run: Run) -> RecipeFacts:

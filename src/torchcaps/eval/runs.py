@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import tomllib
 from collections.abc import Mapping
@@ -92,8 +93,9 @@ def open_run(path: str | Path) -> Run:
         if str(path).count("/") == 1 and not folder.is_absolute() and not folder.parent.is_dir():
             return Run(Path(str(path)), str(path))
         raise TorchcapsError(
-            f"there is no folder {folder}; give a run folder of `torchcaps train`, a folder that save_pretrained "
-            f"wrote, shipped weights ({', '.join(list_pretrained()) or 'none here'}) or a hub name such as owner/name"
+            f"there is no folder {folder}{_hint(folder)} Give a run folder of `torchcaps train`, a folder that "
+            f"save_pretrained wrote, shipped weights ({', '.join(list_pretrained()) or 'none here'}) or a hub name "
+            "such as owner/name"
         )
     model_folder = _model_folder(folder)
     home = next((place for place in (folder, folder.parent, folder.parent.parent) if _is_run(place)), folder)
@@ -109,6 +111,13 @@ def open_run(path: str | Path) -> Run:
 def load_model(run: Run | str | Path) -> Model:
     """The network of a run, in evaluation mode."""
     return from_pretrained((run if isinstance(run, Run) else open_run(run)).model_folder).eval()
+
+
+def _hint(folder: Path) -> str:
+    """What was probably meant: shipped weights, or a folder beside; and the end of the sentence."""
+    beside = folder.parent.glob("*/") if folder.parent.is_dir() else ()
+    near = difflib.get_close_matches(str(folder), [*list_pretrained(), *map(str, beside)], n=1)
+    return f"; did you mean {near[0]}?" if near else "."
 
 
 def _model_folder(folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import shutil
 import warnings
 from collections.abc import Iterable
@@ -111,7 +112,8 @@ def fit(
             folder.check_data(source.classes, len(source.train))
         if source.skipped and world.is_main:
             warnings.warn(
-                f"{len(source.skipped):,} files or folders were skipped; torchcaps data info {source.name} names them",
+                f"{len(source.skipped):,} files or folders were skipped; "
+                f"torchcaps data info {shlex.quote(source.name)} names them",
                 stacklevel=2,
             )
         engine = Engine(recipe, source, folder, world)

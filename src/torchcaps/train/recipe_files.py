@@ -88,13 +88,17 @@ def _read(name: str, beside: Path) -> tuple[str, Path]:
         path = beside / name
         try:
             return path.read_text(encoding="utf-8"), path.parent
+        except FileNotFoundError as error:
+            raise RecipeError(
+                f"there is no recipe file {path}; torchcaps recipes copy NAME {name} makes one of a shipped recipe"
+            ) from error
         except (OSError, UnicodeDecodeError) as error:
             raise RecipeError(f"the recipe {path} cannot be read: {error}") from error
     known = list_recipes()
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         raise RecipeError(
-            f"no recipe is named {name!r}; {hint}Shipped are {', '.join(known)}; a file of your own ends in .toml"
+            f"no recipe is named {name!r}{hint} Shipped are {', '.join(known)}; a file of your own ends in .toml"
         )
     return _FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8"), beside

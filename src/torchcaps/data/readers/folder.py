@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,6 +10,7 @@ from pathlib import Path, PurePosixPath
 import torch
 
 from torchcaps.data.readers.pictures import PICTURE_KINDS, PICTURE_SUFFIXES, decode_pictures
+from torchcaps.data.readers.table import read_csv
 from torchcaps.data.source import Source, Split, TestSplit, TrainSplit, ValidationSplit
 from torchcaps.data.splits import path_keys, split_off_test
 from torchcaps.errors import DataError
@@ -37,7 +37,8 @@ def read_picture_folder(
     ``size``, ``channels`` and ``strict`` are those of :func:`torchcaps.data.readers.pictures.decode_pictures`.
     """
     if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder; 'folder:' wants one with a subfolder for each class")
+        what = f"{folder} is a file" if folder.exists() else f"there is no folder {folder}"
+        raise DataError(f"{what}; folder:PATH wants a folder with a subfolder for each class")
     parts = _parts(folder)
     divided = "train" in map(str.lower, parts) and len(parts) > 1
     found = [
@@ -197,12 +198,8 @@ def _read_groups(folder: Path, names: list[str]) -> torch.Tensor | None:
     path = folder / GROUPS_FILE
     if not path.exists():
         return None
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file, strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as CSV ({error})") from error
-    if not rows or not {"path", "group"} <= rows[0].keys():
+    rows, header = read_csv(path)
+    if not rows or not {"path", "group"} <= set(header):
         raise DataError(f"{path} should start with the header path,group and have a line for each picture")
     group_of: dict[str, str] = {}
     lines: dict[str, int] = {}

@@ -18,7 +18,7 @@ from torchcaps.data.source import Source, Split, TestSplit, TrainSplit
 from torchcaps.data.splits import path_keys, split_off_test
 from torchcaps.errors import DataError
 
-__all__ = ["read_picture_table"]
+__all__ = ["read_csv", "read_picture_table"]
 
 RESERVED = ("path", "label", "labels", "group", "split")
 Rows = list[dict[str, str]]
@@ -49,14 +49,22 @@ def read_picture_table(
     )
 
 
-def _read_rows(path: Path) -> Rows:
+def read_csv(path: Path) -> tuple[Rows, tuple[str, ...]]:
+    """The lines of a CSV file, and its header."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, strict=True)
-            rows = list(reader)
-            header = reader.fieldnames or ()
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+            return list(reader), tuple(reader.fieldnames or ())
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is no text in UTF-8; save it as CSV in UTF-8") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    except csv.Error as error:
         raise DataError(f"{path} cannot be read as CSV ({error})") from error
+
+
+def _read_rows(path: Path) -> Rows:
+    rows, header = read_csv(path)
     if len(header) == 1 and (other := next((mark for mark in ";\t" if mark in header[0]), None)):
         raise DataError(f"{path}: expected commas between the columns, found {other!r}; save the table with commas")
     if "path" not in header:

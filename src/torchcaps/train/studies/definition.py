@@ -131,8 +131,8 @@ class Study:
         for pattern in patterns:
             if not any(fnmatch(name, pattern) for name in names):
                 near = difflib.get_close_matches(pattern, names, n=1)
-                hint = f"did you mean {near[0]!r}? " if near else ""
-                raise TorchcapsError(f"{self.name} has no cell {pattern!r}; {hint}It has {', '.join(names)}")
+                hint = f"; did you mean {near[0]!r}?" if near else "."
+                raise TorchcapsError(f"{self.name} has no cell {pattern!r}{hint} It has {', '.join(names)}")
         return tuple(cell for cell in self.cells if any(fnmatch(cell.name, pattern) for pattern in patterns))
 
     def recipe(self, cell: Cell, seed: int, changes: Iterable[str] = (), scale: float = 1.0) -> Recipe:
