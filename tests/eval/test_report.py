@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from html.parser import HTMLParser
@@ -186,6 +187,21 @@ def test_many_classes_show_the_longest_and_the_true_ones():
     assert 'class="true"' in bars
     assert "c03" in bars
     assert 'class="named"' in bars
+
+
+@pytest.mark.parametrize(("count", "names"), [(3, ["circle", "square", "triangle"]), (10, ["ci", "sq", "tr"])])
+def test_bars_are_as_large_for_few_classes_and_leave_room_for_their_names(count, names):
+    classes = ("circle", "square", "triangle", *map(str, range(3, count)))
+    here = torch.zeros(count, dtype=torch.bool)
+    bars = length_bars(torch.rand(count), classes, here, here)
+    assert 'viewBox="0 0 120 55"' in bars
+    assert re.findall(r">(\w+)</text>", bars)[:3] == names
+
+
+def test_a_routing_that_decides_nothing_is_drawn_as_a_flat_line():
+    axes = figures.entropy_figure(math.log(3) - torch.rand(3, 20) * 1e-4, 3).axes[0]
+    low, high = axes.get_ylim()
+    assert low < math.log(3) - 0.01 < math.log(3) < high
 
 
 def test_any_class_name_can_be_drawn():

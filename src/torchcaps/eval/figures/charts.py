@@ -17,6 +17,7 @@ __all__ = ["calibration_figure", "confusion_figure", "curves_figure", "entropy_f
 
 LINES = (BLUE, VERMILION, GREEN, ORANGE)
 DASHES = ("-", "--", ":", "-.")  # so that lines differ without colour, too
+UNDECIDED = 0.01  # nats; a routing that stays this close to ln J is drawn as a flat line
 LARGEST_MATRIX = 26  # classes; beyond this the cells are too small to hold a number
 Points = Sequence[tuple[float, float]]
 
@@ -120,7 +121,8 @@ def entropy_figure(entropy: Tensor, num_classes: int) -> Any:
     axes.text(0.98, math.log(num_classes), even, transform=across, ha="right", va="bottom", color=INK, fontsize=8)
     axes.set(xlabel="routing iteration", ylabel="entropy in nats", xticks=iterations)
     axes.set_xlim(0.6, len(entropy) + 0.4)
-    axes.set_ylim(top=math.log(num_classes) + 0.12 * (math.log(num_classes) - min(low) + 1e-3))
+    span = max(math.log(num_classes) - min(low), UNDECIDED)
+    axes.set_ylim(math.log(num_classes) - 1.05 * span, math.log(num_classes) + 0.12 * span)
     axes.grid(axis="y")
     axes.legend(loc="lower left")
     return figure

@@ -18,6 +18,7 @@ from torchcaps.eval.figures.grids import displayable
 __all__ = ["details", "escape", "facts_table", "figure", "length_bars", "picture", "table"]
 
 MOST_BARS = 12
+BARS_WIDTH, SLOT, LETTER = 120, 12, 4.6  # of the whole drawing, of a bar with its gap at least, of a letter below it
 
 
 def figure(drawing: str, caption: str) -> str:
@@ -70,7 +71,7 @@ def picture(image: Tensor, description: str) -> str:
 def length_bars(scores: Tensor, classes: Sequence[str], truth: Tensor, named: Tensor) -> str:
     """A bar for each class as high as its capsule is long; true classes blue, others that were named vermilion.
 
-    With many classes the longest ones, and the true ones, are shown.
+    With many classes the longest ones, and the true ones, are shown; names have as many letters as there is room for.
     """
     J = len(classes)
     shown = list(range(J))
@@ -78,18 +79,20 @@ def length_bars(scores: Tensor, classes: Sequence[str], truth: Tensor, named: Te
         best = set(scores.topk(MOST_BARS - 1).indices.tolist()) | set(truth.nonzero()[:, 0].tolist())
         shown = sorted(best)
     bars = []
-    width = 12 * len(shown)
+    slot = max(SLOT, BARS_WIDTH / len(shown))
+    width, thick = slot * len(shown), min(16, slot * 2 / 3)
     for place, j in enumerate(shown):
         kind = "true" if truth[j] else "named" if named[j] else "other"
-        height = 40 * float(scores[j])
+        height, middle = 40 * float(scores[j]), slot * (place + 0.5)
         bars.append(
-            f'<rect class="{kind}" x="{12 * place + 2}" y="{42 - height:.1f}" width="8" height="{height:.1f}"/>'
+            f'<rect class="{kind}" x="{middle - thick / 2:g}" y="{42 - height:.1f}" width="{thick:g}" '
+            f'height="{height:.1f}"/>'
         )
-        bars.append(f'<text x="{12 * place + 6}" y="52">{escape(classes[j][:2])}</text>')
+        bars.append(f'<text x="{middle:g}" y="52">{escape(classes[j][: int(slot / LETTER)])}</text>')
     spoken = ", ".join(f"{classes[j]} {float(scores[j]):.2f}" for j in shown)
     return (
         f'<svg class="bars" role="img" aria-label="Capsule lengths: {escape(spoken, quote=True)}" '
-        f'viewBox="0 0 {width} 55"><line x1="0" y1="42" x2="{width}" y2="42"/>{"".join(bars)}</svg>'
+        f'viewBox="0 0 {width:g} 55"><line x1="0" y1="42" x2="{width:g}" y2="42"/>{"".join(bars)}</svg>'
     )
 
 
