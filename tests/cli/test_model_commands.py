@@ -241,6 +241,14 @@ def test_exported_weights_give_the_same_answers(place):
         torch.testing.assert_close(load_model("plain")(images).lengths, load_model("runs/demo-seed0")(images).lengths)
 
 
+def test_exported_weights_know_their_classes_and_how_to_prepare_pictures(place):
+    assert main(["export", "capsnet-fashion", "--format", "safetensors", "--out", "plain"]) == 0
+    exported, shipped = open_run("plain"), open_run("capsnet-fashion")
+    assert exported.class_names == shipped.class_names
+    assert exported.recipe == shipped.recipe
+    assert main(["export", "plain", "--format", "safetensors", "--out", "plain"]) == 0
+
+
 def wrong_architecture(place: Path) -> list[str]:
     folder = shutil.copytree(place / "runs" / "demo-seed0" / "final", place / "other")
     config = json.loads((folder / "config.json").read_text())

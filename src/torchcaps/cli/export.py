@@ -30,7 +30,7 @@ def export(
         str, typer.Option("--part", help="Of ONNX: encoder (pictures to capsules) or decoder (capsules to pictures).")
     ] = "encoder",
 ) -> None:
-    """Write a model as ONNX, for any batch size and with the routing inside, or as safetensors without the run.
+    """Write a model as ONNX, for any batch size and with the routing inside, or as safetensors without checkpoints.
 
     **Examples**
 
@@ -40,18 +40,21 @@ def export(
 
         torchcaps export runs/demo-seed0 --format safetensors --out my-model
     """
-    from torchcaps.eval import load_model
+    from torchcaps.eval import load_model, open_run
     from torchcaps.eval.output import disk_errors_explained
+    from torchcaps.train.packing import copy_origin
 
     if file_format not in FORMATS:
         raise typer.BadParameter(f"choose from {', '.join(FORMATS)}, not {file_format!r}", param_hint="--format")
     if part not in PARTS:
         raise typer.BadParameter(f"choose from {', '.join(PARTS)}, not {part!r}", param_hint="--part")
-    network = load_model(model)
+    run = open_run(model)
+    network = load_model(run)
     if file_format == "safetensors":
         folder = out or Path("model")
         with disk_errors_explained(folder):
             network.save_pretrained(folder)
+            copy_origin(run, folder)
         say(f"wrote {folder}/config.json and {folder}/model.safetensors; load with torchcaps.from_pretrained")
         return
     file = out or Path("model.onnx")

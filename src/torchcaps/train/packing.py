@@ -21,7 +21,7 @@ from torchcaps.train.model_card import CardFacts, write_card
 from torchcaps.train.run_folder import ENVIRONMENT, METRICS, RECIPE
 from torchcaps.train.studies.results import RESULT, StudyResult, run_files
 
-__all__ = ["pack_weights"]
+__all__ = ["copy_origin", "pack_weights"]
 
 PRIVATE = ("command", "platform")  # of the environment: where it was made is nobody's business
 
@@ -61,7 +61,7 @@ def pack_weights(
         facts = _facts(name, run, model, str(examples.name), full, stored, _seeds(records), examples.remarks)
         (folder / "card.json").write_text(json.dumps(facts.as_dict(), indent=2, ensure_ascii=False) + "\n", "utf-8")
         (folder / "README.md").write_text(write_card(facts, run.recipe), encoding="utf-8")
-        _copy_origin(_home(run), folder)
+        copy_origin(run, folder)
         folder.rename(target)
     return facts
 
@@ -125,13 +125,13 @@ def _seeds(records: Path | None) -> tuple[float, ...]:
     return tuple(result.error.percent for result in results if not result.failure)
 
 
-def _home(run: Run) -> Path:
-    places = (run.folder, run.folder.parent, run.folder.parent.parent)
-    return next((place for place in places if (place / RECIPE).is_file()), run.folder)
-
-
-def _copy_origin(home: Path, folder: Path) -> None:
+def copy_origin(run: Run, folder: Path) -> None:
     """The recipe, which says what data belongs to the weights, the log, and the environment without what is private."""
+    weights = Path(run.model_folder)
+    places = (weights, weights.parent, weights.parent.parent)
+    home = next((place for place in places if (place / RECIPE).is_file()), weights)
+    if home.resolve() == folder.resolve():
+        return
     for name in (RECIPE, METRICS):
         if (home / name).is_file():
             shutil.copyfile(home / name, folder / name)
