@@ -30,7 +30,7 @@ def test_a_study_from_the_command_line(tmp_path, monkeypatch, capsys):
     assert main(["reproduce", "table1", "--table-only", "--out", "records"]) == 0
     assert capsys.readouterr().out == out
     assert main([*command, "--set", "optimizer.lr=0.5"]) == 1
-    assert "other settings (optimizer.lr differ)" in capsys.readouterr().err
+    assert "other settings (optimizer.lr changed)" in capsys.readouterr().err
 
 
 def test_steps_and_epochs_in_one_call(tmp_path, monkeypatch, capsys):

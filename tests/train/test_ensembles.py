@@ -114,7 +114,7 @@ def test_an_ensemble_alone_is_measured_once_and_again_when_asked(runs, monkeypat
     assert run_study(STUDY, replace(alone, seeds=1), said.append)  # --seeds is about runs that are trained
     assert said == [f"together: {result_of(root).error} on mnist-sample, test"]
     assert json.loads(file.read_text()) == json.loads(before)
-    with pytest.raises(TorchcapsError, match=r"seed0 holds a run with other settings \(training\.steps differ\)"):
+    with pytest.raises(TorchcapsError, match=r"seed0 holds a run with other settings \(training\.steps changed\)"):
         run_study(STUDY, replace(alone, changes=("training.steps=4",)), lambda text: None)
     file.write_text(before.replace('"ensemble of 3"', '"old"'))
     assert run_study(STUDY, alone, lambda text: None)

@@ -126,7 +126,7 @@ def test_a_checkpoint_is_a_model_of_its_own(tmp_path):
 
 def test_another_recipe_is_refused(tmp_path):
     fit(tiny_recipe("training.steps=1"), run_dir=tmp_path, **OPTIONS)
-    with pytest.raises(RunFolderError, match=r"optimizer\.lr, seed differ"):
+    with pytest.raises(RunFolderError, match=r"optimizer\.lr, seed changed"):
         fit(tiny_recipe("optimizer.lr=0.5", "seed=3"), run_dir=tmp_path, resume=True, **OPTIONS)
     with pytest.raises(RunFolderError, match="already holds a run"):
         fit(tiny_recipe(), run_dir=tmp_path, **OPTIONS)

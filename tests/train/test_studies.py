@@ -148,7 +148,7 @@ def test_a_study_in_pieces_gives_the_runs_of_one_piece(tmp_path, monkeypatch):
     monkeypatch.setattr("torchcaps.train.studies.run.fit", no_more)
     monkeypatch.setattr("torchcaps.train.studies.run.from_pretrained", no_more)
     assert run_study(study, options(tmp_path / "whole"), silent)
-    with pytest.raises(TorchcapsError, match=r"other settings \(training\.steps differ\)"):
+    with pytest.raises(TorchcapsError, match=r"other settings \(training\.steps changed\)"):
         run_study(study, options(tmp_path / "whole", changes=("training.steps=4",)), silent)
 
 
@@ -271,7 +271,7 @@ def test_affine_robustness_measures_copies_and_sweeps(tmp_path, monkeypatch):
     (points,) = sweep_points(study, "rotation", tmp_path).values()
     assert [(place, deviation) for place, _, deviation in points] == [(-90, None), (0, None), (90, None)]  # one seed
     assert {file.name for file in write_sweeps(study, tmp_path, tmp_path)} == {"rotation.csv", "rotation.png"}
-    with pytest.raises(TorchcapsError, match=r"log\.validate_every differ"):  # it decides where a run stops
+    with pytest.raises(TorchcapsError, match=r"log\.validate_every changed"):  # it decides where a run stops
         run_study(study, replace(chosen, changes=(*chosen.changes, "log.validate_every=1")), silent)
     row = study_table(study, tmp_path).rows[0]
     assert row[study_table(study, tmp_path).head.index("held out")] != "–"

@@ -116,7 +116,7 @@ def load_model(run: Run | str | Path) -> Model:
 def _hint(folder: Path) -> str:
     """What was probably meant: shipped weights, or a folder beside; and the end of the sentence."""
     beside = folder.parent.glob("*/") if folder.parent.is_dir() else ()
-    near = difflib.get_close_matches(str(folder), [*list_pretrained(), *map(str, beside)], n=1)
+    near = difflib.get_close_matches(str(folder), [*list_pretrained(), *map(str, beside)], n=1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else "."
 
 

@@ -87,8 +87,8 @@ class RunFolder:
         different = [key for key in differing_keys(saved, recipe) if not key.startswith(free)]
         if different:
             raise RunFolderError(
-                f"the run in {self.path} was made with another recipe ({', '.join(different)} differ), so it cannot be "
-                "resumed with this one. Give the same recipe, overrides and seed, or a new --name"
+                f"the run in {self.path} was made with another recipe ({', '.join(different)} changed), so it cannot "
+                "be resumed with this one. Give the same recipe, overrides and seed, or a new --name"
             )
 
     def check_unfinished(self) -> None:

@@ -24,7 +24,7 @@ def check_same_settings(folder: RunFolder, recipe: Recipe) -> None:
         different.append("log.validate_every")  # when a run looks decides where it stops
     if different:
         raise TorchcapsError(
-            f"{folder.path} holds a run with other settings ({', '.join(different)} differ); give the same --set "
+            f"{folder.path} holds a run with other settings ({', '.join(different)} changed); give the same --set "
             "and --scale as before, or another --out"
         )
 
