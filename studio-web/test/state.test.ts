@@ -1,6 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
 import { Latest } from '../src/data/latest';
 import { remembered } from '../src/data/remembered';
+import { pythonSnippet } from '../src/data/snippet';
+import type { Model } from '../src/data/types';
 import { waiting, watched } from '../src/data/waiting.svelte';
 import { fromAddress, START, toAddress, type Fields } from '../src/state/fields';
 import { groupLinks, heat, placeOf } from '../src/state/groups';
@@ -109,6 +111,21 @@ describe('one request in flight', () => {
     release[1]();
     await new Promise((resolve) => setTimeout(resolve));
     expect(got).toEqual([1, 3]);
+  });
+});
+
+describe('the Python of an export', () => {
+  const model = { source: 'shipped', examples: 'mnist-sample', in_page: true, standardized: false, leaky: true } as Model;
+  const picture = { pixels: new Uint8Array(4), shape: [1, 2, 2], labels: [], example: 3 } as const;
+  const program = (changes: Partial<Model>): string =>
+    pythonSnippet({ ...model, ...changes }, 'a', new URLSearchParams('kind=routing&iterations=3'), picture);
+  it('prepares the pixels as the network wants them', () => {
+    expect(program({})).not.toContain('Standardize');
+    expect(program({ standardized: true })).toContain('image = Standardize().evaluate(image)\nwith torch.no_grad():');
+  });
+  it('routes as the network does', () => {
+    expect(program({})).toContain('leaky=True');
+    expect(program({ in_page: false })).toContain('model(image, return_trace=True)');
   });
 });
 

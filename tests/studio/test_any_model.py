@@ -83,7 +83,7 @@ def test_facts_of_routings(facts):
     fused = ("dynamic", "leaky")
     for routing in ROUTINGS:
         found = facts[f"capsnet-{routing}"]
-        assert found["routing"] == ("dynamic" if routing in fused else routing)
+        assert found["routing"] == routing
         assert found["leaky"] == (routing == "leaky")
         assert found["in_page"] == (routing in fused)
     told = {routing: facts[f"capsnet-{routing}"] for routing in ROUTINGS}
@@ -196,7 +196,10 @@ def test_all_of_them_as_files(any_folder, tmp_path, monkeypatch):
 
 
 def test_standardised_pixels_need_a_server(any_folder):
-    network = Catalogue([any_folder / "capsnet-dynamic"]).network("capsnet-dynamic")
+    catalogue = Catalogue([any_folder / "capsnet-dynamic"])
+    network = catalogue.network("capsnet-dynamic")
     assert network.runs_in_page
     network.__dict__["standardize"] = Standardize()  # as a recipe with this step has it
     assert (network.page_loop.leaky, network.runs_in_page) == (False, False)
+    facts = catalogue.facts()[0]
+    assert (facts.in_page, facts.standardized) == (True, True)  # the page can route it, but not from a picture

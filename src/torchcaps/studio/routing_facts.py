@@ -47,7 +47,7 @@ def routing_facts(model: Model) -> RoutingFacts | None:
     bias = getattr(layer, "bias", None) is not None
     if isinstance(routing, RoutingAlgorithm):
         return RoutingFacts(
-            name="dynamic" if routing.name == "leaky" else routing.name,  # for the page a switch of the same loop
+            name=routing.name,
             iterations=routing.settings.get("iterations"),
             leaky=bool(getattr(routing, "leaky", False)),
             bias=bias,

@@ -50,8 +50,9 @@ class ModelFacts(_Facts):
 
     A ``capsnet`` is any network with class capsules. ``primary`` is null where no single grid of lower capsules votes
     for the classes. ``scores`` says what the lengths are: of the vectors, or activations that the routing computes in
-    their place. ``normalizes`` says over what the coefficients sum to 1. ``in_page`` is true where the page can compute
-    the whole network without a server. ``multi`` is how many things a picture shows, 0 where it may be any number.
+    their place. ``normalizes`` says over what the coefficients sum to 1. ``in_page`` is true where the page's own
+    loop, leaky or not, routes as the network does; ``standardized`` where the network is shown pixels that were brought
+    to mean 0. ``multi`` is how many things a picture shows, 0 where it may be any number.
     """
 
     id: str
@@ -68,6 +69,7 @@ class ModelFacts(_Facts):
     scores: Literal["lengths", "activations"] | None
     normalizes: Literal["parents", "children", "nothing"] | None
     in_page: bool
+    standardized: bool
     capsule_dim: int | None
     primary: PrimaryFacts | None
     decoder: DecoderFacts | None

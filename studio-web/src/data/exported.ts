@@ -14,6 +14,8 @@ import { remembered } from './remembered';
 import type { Answer, Backend, Example, Examples, Model } from './types';
 import type { EncodeReply, EncodeRequest } from './worker';
 
+const EXAMPLES_ONLY = 'this network is shown for the examples of this export only; for others start torchcaps studio';
+
 export function exportedBackend(version: string): Backend {
   const encode = encoderWorker();
   const examples = new Map<string, Promise<Example>>();
@@ -24,20 +26,19 @@ export function exportedBackend(version: string): Backend {
     return source === null || source === (await listing).source ? 'examples' : 'singles';
   }
 
-  async function exported(picture: Picture): Promise<boolean> {
-    return picture.example !== null && ((await listing).indices?.includes(picture.example) ?? false);
-  }
-
-  /** What was written down for one of the export's examples. */
-  async function written(model: Model, picture: Picture, file: string): Promise<Record<string, Tensor>> {
-    if (!(await exported(picture))) {
-      throw new RequestError('this network is shown for the examples of this export only; for others start torchcaps studio');
-    }
+  /** What was written down for one of the export's examples; null for any other picture. */
+  async function written(model: Model, picture: Picture, file: string): Promise<Record<string, Tensor> | null> {
+    if (picture.example === null || !(await listing).indices?.includes(picture.example)) return null;
     return (await getTensors(`data/models/${model.id}/examples/${picture.example}/${file}.safetensors`)).tensors;
   }
 
-  async function answerOf(model: Model, image: Float32Array): Promise<Answer> {
-    const { votes } = await encode(model, image);
+  async function votesOf(model: Model, pixels: Uint8Array): Promise<Encoded> {
+    if (!model.in_page || model.standardized) throw new RequestError(EXAMPLES_ONLY);
+    return encode(model, toFloats(pixels));
+  }
+
+  async function answerOf(model: Model, pixels: Uint8Array): Promise<Answer> {
+    const { votes } = await votesOf(model, pixels);
     const capsules = route(votes, model.iterations ?? 3).at(-1)!.outputs;
     return { capsules, lengths: lengths(capsules, votes.D) };
   }
@@ -56,13 +57,12 @@ export function exportedBackend(version: string): Backend {
       return remembered(examples, path, () => readExample(path));
     },
     async answer(model, _id, picture) {
-      if (model.in_page) return answerOf(model, toFloats(picture.pixels));
       const tensors = await written(model, picture, 'forward');
-      return { lengths: floats(tensors.lengths), capsules: floats(tensors.capsules) };
+      return tensors ? { lengths: floats(tensors.lengths), capsules: floats(tensors.capsules) } : answerOf(model, picture.pixels);
     },
     async probabilities(model, picture) {
-      if (!(await exported(picture))) return null;
-      return floats((await written(model, picture, 'forward')).probabilities);
+      const tensors = await written(model, picture, 'forward');
+      return tensors && floats(tensors.probabilities);
     },
     async decoder(model) {
       if (model.decoder?.kind !== 'fully-connected') return null;
@@ -72,23 +72,26 @@ export function exportedBackend(version: string): Backend {
       throw new RequestError('this decoder needs the live studio: start torchcaps studio');
     },
     async votes(model, _id, picture) {
-      if (model.in_page) return encode(model, toFloats(picture.pixels));
-      return votesAnswer(await written(model, picture, 'votes'), model);
+      const tensors = await written(model, picture, 'votes');
+      return tensors ? votesAnswer(tensors, model) : votesOf(model, picture.pixels);
     },
     async trace(model, _id, picture) {
-      return traceAnswer(await written(model, picture, 'trace'));
+      const tensors = await written(model, picture, 'trace');
+      if (!tensors) throw new RequestError(EXAMPLES_ONLY);
+      return traceAnswer(tensors);
     },
     statistics: (model) => readStatistics(`data/models/${model.id}/statistics.safetensors`),
     async affine(model, _id, picture, kind) {
-      if (model.kind === 'cnn' && !(await exported(picture))) return null;
-      if (!model.in_page || (await exported(picture))) return affineAnswer(await written(model, picture, `affine-${kind}`));
+      const tensors = await written(model, picture, `affine-${kind}`);
+      if (tensors) return affineAnswer(tensors);
+      if (model.kind === 'cnn') return null;
       const values = transformValues(kind, picture.shape);
       const image = toFloats(picture.pixels);
       const images = new Uint8Array(TRANSFORM_STEPS * image.length);
       const all = new Float32Array(TRANSFORM_STEPS * model.classes.length);
       for (let n = 0; n < TRANSFORM_STEPS; n++) {
-        const moved = transformed(image, picture.shape, kind, values[n]);
-        images.set(toBytes(moved), n * image.length);
+        const moved = toBytes(transformed(image, picture.shape, kind, values[n]));
+        images.set(moved, n * moved.length);
         all.set((await answerOf(model, moved)).lengths, n * model.classes.length);
       }
       return { values: Float32Array.from(values), lengths: all, images };
@@ -98,12 +101,30 @@ export function exportedBackend(version: string): Backend {
   };
 }
 
+/** Runs the encoder beside the page, from the first picture that needs it. */
 function encoderWorker(): (model: Model, image: Float32Array) => Promise<Encoded> {
   let worker: Worker | null = null;
   let tickets = 0;
   const waiting = new Map<number, { resolve: (encoded: Encoded) => void; reject: (error: Error) => void }>();
+
+  function started(): Worker {
+    const begun = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
+    begun.onmessage = ({ data }: MessageEvent<EncodeReply>) => {
+      const answer = waiting.get(data.ticket);
+      waiting.delete(data.ticket);
+      if (data.encoded) answer?.resolve(data.encoded);
+      else answer?.reject(new RequestError(data.error ?? 'the encoder stopped'));
+    };
+    begun.onerror = () => {
+      waiting.forEach(({ reject }) => reject(new RequestError('the encoder cannot be started in this browser; for drawings start torchcaps studio')));
+      waiting.clear();
+      worker = null;
+    };
+    return begun;
+  }
+
   return (model, image) => {
-    worker ??= startWorker(waiting);
+    worker ??= started();
     const request: EncodeRequest = {
       ticket: tickets++,
       file: new URL(`data/models/${model.id}/encoder.safetensors`, document.baseURI).href,
@@ -116,15 +137,4 @@ function encoderWorker(): (model: Model, image: Float32Array) => Promise<Encoded
       worker!.postMessage(request);
     });
   };
-}
-
-function startWorker(waiting: Map<number, { resolve: (encoded: Encoded) => void; reject: (error: Error) => void }>): Worker {
-  const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
-  worker.onmessage = ({ data }: MessageEvent<EncodeReply>) => {
-    const answer = waiting.get(data.ticket);
-    waiting.delete(data.ticket);
-    if (data.encoded) answer?.resolve(data.encoded);
-    else answer?.reject(new RequestError(data.error ?? 'the encoder stopped'));
-  };
-  return worker;
 }

@@ -1,11 +1,12 @@
 /** Answers from `torchcaps studio`. */
 
 import { Decoder } from '../maths/decoder';
+import type { Encoded } from '../maths/encoder';
 import { floats, tensorOf, type Tensor } from '../maths/tensors';
 import { toBytes, toFloats, type Picture, type Shape } from '../picture/picture';
 import { getJson, getTensors, getText, postBytes, postForText, postTensors } from './fetching';
 import { remembered } from './remembered';
-import type { AffineAnswer, Backend, Example, ExampleFilter, Examples, Model, Statistics, TraceAnswer, VotesAnswer } from './types';
+import type { AffineAnswer, Backend, Example, ExampleFilter, Examples, Model, Statistics, TraceAnswer } from './types';
 
 const LARGEST_BATCH = 64;
 
@@ -82,7 +83,7 @@ export async function readStatistics(path: string): Promise<Statistics> {
   return { mean: floats(tensors.mean), std: floats(tensors.std) };
 }
 
-export function votesAnswer(tensors: Record<string, Tensor>, model: Model): VotesAnswer {
+export function votesAnswer(tensors: Record<string, Tensor>, model: Model): Encoded {
   const [I, J, D] = tensors.votes.shape;
   const bias = tensors.bias ? floats(tensors.bias) : null;
   return {

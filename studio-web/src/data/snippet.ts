@@ -2,7 +2,7 @@
 
 import type { Picture } from '../picture/picture';
 import { toBase64 } from '../state/pack';
-import { routedInPage, type Model } from './types';
+import type { Model } from './types';
 
 /** Test pictures that come with the library. */
 const EMBEDDED = ['mnist-sample', 'fashion-sample'];
@@ -31,8 +31,13 @@ export function pythonSnippet(model: Model, id: string, query: URLSearchParams, 
     imports.add('from torchcaps.studio.affine import transform');
     lines.push(`pixels = transform(pixels[0], "${query.get('transform')}", torch.tensor([${query.get('value')}]))`);
   }
-  if (kind === 'routing' && routedInPage(model)) imports.add('from torchcaps import ops');
-  lines.push('image = pixels.float() / 255', 'with torch.no_grad():');
+  if (kind === 'routing' && model.in_page) imports.add('from torchcaps import ops');
+  lines.push('image = pixels.float() / 255');
+  if (model.standardized) {
+    imports.add('from torchcaps.data.augment.photometric import Standardize');
+    lines.push('image = Standardize().evaluate(image)');
+  }
+  lines.push('with torch.no_grad():');
   lines.push(...body(model, query));
   return `${[...imports].sort(byKind).join('\n')}\n\n${lines.join('\n')}\n`;
 }
@@ -53,7 +58,7 @@ function body(model: Model, query: URLSearchParams): string[] {
       ];
     }
     case 'routing':
-      if (!routedInPage(model)) {
+      if (!model.in_page) {
         return [
           '    out = model(image, return_trace=True)',
           'print(out.lengths)',

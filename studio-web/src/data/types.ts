@@ -1,7 +1,7 @@
 /** What a server, or an exported folder, tells about models and examples. */
 
 import type { Decoder } from '../maths/decoder';
-import type { Votes } from '../maths/routing';
+import type { Encoded } from '../maths/encoder';
 import type { Picture, Shape } from '../picture/picture';
 import type { Transform } from '../state/fields';
 
@@ -20,8 +20,10 @@ export interface Model {
   readonly scores: 'lengths' | 'activations' | null;
   /** Over what the coefficients sum to 1. */
   readonly normalizes: 'parents' | 'children' | 'nothing' | null;
-  /** True where the page can compute the whole network without a server. */
+  /** True where the page's own loop, from the votes, routes as the network does. */
   readonly in_page: boolean;
+  /** True where the network is shown pixels that were brought to mean 0, which the page does not do. */
+  readonly standardized: boolean;
   readonly capsule_dim: number | null;
   /** Null where no single grid of lower capsules votes for the classes. */
   readonly primary: { readonly rows: number; readonly columns: number; readonly types: number; readonly dim: number } | null;
@@ -60,11 +62,6 @@ export interface Answer {
   readonly capsules: Float32Array; // [J, D]
 }
 
-export interface VotesAnswer {
-  readonly votes: Votes;
-  readonly primaryLengths: Float32Array; // [I]
-}
-
 /** A routing that PyTorch ran, with as many iterations as the network has. */
 export interface TraceAnswer {
   readonly primaryLengths: Float32Array; // [I]
@@ -90,11 +87,6 @@ export interface ExampleFilter {
   readonly mistakesOf: string | null;
 }
 
-/** Whether the page's own loop does what the network does, from the votes. */
-export function routedInPage(model: Model | null): boolean {
-  return model?.primary != null && model.routing === 'dynamic';
-}
-
 /** Where the answers come from. */
 export interface Backend {
   /** True where a server answers, false for an exported folder. */
@@ -109,7 +101,7 @@ export interface Backend {
   decoder(model: Model, id: string): Promise<Decoder | null>;
   /** Draw capsules [N, D] of one class, where the page cannot do it itself: [N, C, H, W]. */
   decode(model: Model, id: string, capsules: Float32Array, classIndex: number): Promise<Float32Array>;
-  votes(model: Model, id: string, picture: Picture): Promise<VotesAnswer>;
+  votes(model: Model, id: string, picture: Picture): Promise<Encoded>;
   trace(model: Model, id: string, picture: Picture): Promise<TraceAnswer>;
   statistics(model: Model, id: string): Promise<Statistics>;
   affine(model: Model, id: string, picture: Picture, kind: Transform): Promise<AffineAnswer | null>;

@@ -1,6 +1,5 @@
 /** What the Python snippet of the present screen is about, besides the picture. */
 
-import { routedInPage } from '../data/types';
 import type { Screen } from './fields';
 import { moved } from './moved';
 import { session } from './session.svelte';
@@ -23,7 +22,7 @@ export function pythonQuery(): URLSearchParams {
     query.set('capsule', String(session.capsule));
     query.set('vector', [...moved(session.vector, studio.moves, studio.keepLength)].map((value) => value.toFixed(6)).join(','));
   }
-  if (kind === 'routing' && routedInPage(session.model)) query.set('iterations', String(studio.rounds || (session.model?.iterations ?? 3)));
+  if (kind === 'routing' && session.model?.in_page) query.set('iterations', String(studio.rounds || (session.model?.iterations ?? 3)));
   if (kind === 'affine' && session.model) {
     query.set('transform', studio.transform);
     query.set('value', String(transformValues(studio.transform, session.model.image_shape)[studio.at]));

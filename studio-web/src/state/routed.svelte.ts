@@ -1,7 +1,7 @@
 /** The routing of the present picture: in the page from its votes, or by PyTorch for other algorithms. */
 
 import { Latest } from '../data/latest';
-import { routedInPage, type Model } from '../data/types';
+import type { Model } from '../data/types';
 import { route } from '../maths/routing';
 import { lengths as lengthsOf } from '../maths/squash';
 import type { Picture } from '../picture/picture';
@@ -29,7 +29,7 @@ export function routedPicture(): { readonly value: Routed | null; readonly round
   let votes = $state.raw<Awaited<ReturnType<NonNullable<typeof session.backend>['votes']>> | null>(null);
   let traced = $state.raw<Routed | null>(null);
   const rounds = $derived(studio.rounds || (session.model?.iterations ?? 3));
-  const inPage = $derived(routedInPage(session.model));
+  const inPage = $derived(session.model?.in_page ?? false);
   const fail = (error: Error): void => session.fail(error);
 
   const voting = new Latest(({ picture, model, id }: Query) => session.backend!.votes(model, id, picture), (answer) => (votes = answer), fail);

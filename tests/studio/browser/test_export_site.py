@@ -6,9 +6,12 @@ import contextlib
 import io
 
 import pytest
+import torch
 
 from studio.browser.files import file_server
 from studio.browser.screens import numbers_in
+from torchcaps.data import sample_digits
+from torchcaps.studio import Catalogue
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +81,27 @@ def test_two_digits_are_laid_over_each_other_for_a_network_of_pairs(open_screens
         page = screens.go("screen=overlap&input=overlay")
         page.wait_for_selector("#pair[data-ready=true]")
         assert page.locator(".hidden-text", has_text="true class").count() == 2  # and not the four of two pairs
+
+
+def test_a_written_example_needs_no_encoder(open_screens, site_address, networks):
+    """Its megabytes are for drawings; the answers to the examples lie beside it, in full precision."""
+    screens = open_screens(site_address)
+    asked: list[str] = []
+    screens.page.on("request", lambda request: asked.append(request.url))
+    page = screens.go("screen=routing")
+    page.wait_for_selector("#coefficients")
+    index = int(page.locator("#index").input_value())
+    network = Catalogue([networks[0]]).network("demo")
+    with torch.no_grad():
+        expected = network.model(sample_digits("test").images[[index]].float() / 255).lengths[0]
+    torch.testing.assert_close(torch.tensor(screens.lengths()), expected, atol=1e-5, rtol=0)
+    assert not [url for url in asked if "encoder" in url]
+
+
+def test_an_encoder_that_cannot_start_is_an_error_in_words(open_screens, site_address):
+    screens = open_screens(site_address)
+    screens.page.route("**/worker.js", lambda route: route.abort())
+    page = screens.go()
+    page.get_by_text("Draw", exact=True).click()
+    page.get_by_role("alert").get_by_text("encoder").wait_for()
+    screens.complaints.clear()  # the browser itself notes the missing file
