@@ -1,10 +1,13 @@
-/** A picture file decoded by the browser, where no server does it. */
+/** A picture file decoded by the browser, where no server does it; the rule is the server's. */
 
 import { centred } from '../picture/centre';
-import { toBytes, spread, type Shape } from '../picture/picture';
+import { placed, toBytes, type Shape } from '../picture/picture';
 import { RequestError } from './fetching';
 
 const LARGEST_FILE = 10e6;
+const MNIST = 28;
+const SIDE = 140; // to which a picture is brought before its ink is cut out
+const FAINT = 8 / 255; // less contrast is no ink
 
 export async function decodeFile(
   file: Blob, shape: Shape, digits: boolean, invert: 'auto' | 'yes' | 'no',
@@ -17,39 +20,51 @@ export async function decodeFile(
     throw new RequestError('this file is not a picture that the browser can read');
   }
   const [channels, height, width] = shape;
-  const side = digits ? 140 : Math.max(height, width);
-  const canvas = new OffscreenCanvas(side, side);
-  const context = canvas.getContext('2d')!;
-  context.imageSmoothingQuality = 'high';
-  const scale = side / Math.max(bitmap.width, bitmap.height);
-  const [w, h] = [bitmap.width * scale, bitmap.height * scale];
-  context.fillStyle = '#fff';
-  context.fillRect(0, 0, side, side);
-  context.drawImage(bitmap, (side - w) / 2, (side - h) / 2, w, h);
-  const { data } = context.getImageData(0, 0, side, side);
-  const grey = Float32Array.from({ length: side * side }, (_, n) =>
-    (0.299 * data[4 * n] + 0.587 * data[4 * n + 1] + 0.114 * data[4 * n + 2]) / 255);
-  const inverted = invert === 'yes' || (invert === 'auto' && digits && borderMean(grey, side) > 0.5);
-  if (inverted) grey.forEach((value, n) => (grey[n] = 1 - value));
-  if (digits) return { pixels: spread(toBytes(centred(grey, side, height, width)), channels), inverted };
-  const pixels = new Uint8Array(channels * height * width);
-  for (let channel = 0; channel < channels; channel++) {
-    for (let y = 0; y < height; y++) {
-      for (let x = 0; x < width; x++) {
-        const at = (y + Math.floor((side - height) / 2)) * side + x + Math.floor((side - width) / 2);
-        const value = channels === 3 ? data[4 * at + channel] : Math.round(255 * grey[at]);
-        pixels[(channel * height + y) * width + x] = channels === 3 && inverted ? 255 - value : value;
-      }
-    }
-  }
-  return { pixels, inverted };
+  const centre = digits && ![[MNIST, MNIST], [height, width]].some(([h, w]) => bitmap.height === h && bitmap.width === w);
+  const [rows, columns] = centre ? [SIDE, SIDE] : digits ? [bitmap.height, bitmap.width] : [height, width];
+  const values = fitted(bitmap, channels, rows, columns);
+  const border = borderOf(values, rows, columns);
+  const inverted = invert === 'yes' || (invert === 'auto' && channels === 1 && mean(border) > 0.5);
+  if (inverted) values.forEach((value, n) => (values[n] = 1 - value));
+  if (!centre) return { pixels: placed(toBytes(values), [channels, rows, columns], shape), inverted };
+  const ground = border.sort()[border.length >> 1];
+  const ink = stretched(values, inverted ? 1 - ground : ground);
+  return { pixels: placed(toBytes(stretched(centred(ink, SIDE, MNIST, MNIST), 0)), [1, MNIST, MNIST], shape), inverted };
 }
 
-/** Bright paper around dark ink is what asks for inversion. */
-function borderMean(grey: Float32Array, side: number): number {
-  let total = 0;
-  for (let n = 0; n < side; n++) {
-    total += grey[n] + grey[(side - 1) * side + n] + grey[n * side] + grey[n * side + side - 1];
-  }
-  return total / (4 * side);
+/** Scaled to fit inside, in the middle, its border repeated outwards: [channels, height, width] from 0 to 1. */
+function fitted(bitmap: ImageBitmap, channels: number, height: number, width: number): Float32Array {
+  const scale = Math.min(height / bitmap.height, width / bitmap.width);
+  const [h, w] = [bitmap.height, bitmap.width].map((side) => Math.max(1, Math.round(side * scale)));
+  const context = new OffscreenCanvas(w, h).getContext('2d')!;
+  context.imageSmoothingQuality = 'high';
+  context.fillStyle = '#fff';
+  context.fillRect(0, 0, w, h);
+  context.drawImage(bitmap, 0, 0, w, h);
+  const { data } = context.getImageData(0, 0, w, h);
+  const [top, left] = [Math.floor((height - h) / 2), Math.floor((width - w) / 2)];
+  return Float32Array.from({ length: channels * height * width }, (_, n) => {
+    const y = Math.max(0, Math.min(h - 1, (Math.floor(n / width) % height) - top));
+    const x = Math.max(0, Math.min(w - 1, (n % width) - left));
+    const [red, green, blue] = data.subarray(4 * (y * w + x));
+    const colour = channels === 1 ? 0.299 * red + 0.587 * green + 0.114 * blue : [red, green, blue][Math.floor(n / width / height)];
+    return colour / 255;
+  });
+}
+
+function borderOf(values: Float32Array, height: number, width: number): Float32Array {
+  return values.filter((_, n) => {
+    const [y, x] = [Math.floor(n / width) % height, n % width];
+    return y === 0 || x === 0 || y === height - 1 || x === width - 1;
+  });
+}
+
+function mean(values: Float32Array): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** From 0 at the ground to 1 at the brightest. */
+function stretched(values: Float32Array, ground: number): Float32Array {
+  const contrast = values.reduce((most, value) => Math.max(most, value - ground), 0);
+  return values.map((value) => (contrast < FAINT ? 0 : Math.max(0, value - ground) / contrast));
 }

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import io
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from studio.browser.files import file_server
 from studio.browser.screens import numbers_in
 from torchcaps.data import sample_digits
 from torchcaps.studio import Catalogue
+from torchcaps.studio.uploads import read_upload
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +108,36 @@ def test_an_encoder_that_cannot_start_is_an_error_in_words(open_screens, site_ad
     page.get_by_text("Draw", exact=True).click()
     page.get_by_role("alert").get_by_text("encoder").wait_for()
     screens.complaints.clear()  # the browser itself notes the missing file
+
+
+def _stroke(height: int, width: int, ground: int, ink: int) -> Image.Image:
+    pixels = np.full((height, width), ground, dtype=np.uint8)
+    pixels[height // 8 : height // 2, width // 4 : width // 3] = ink
+    pixels[height // 2 : height // 2 + height // 16, width // 4 : width // 2] = ink
+    return Image.fromarray(pixels)
+
+
+@pytest.mark.parametrize("digits", [True, False])
+@pytest.mark.parametrize(
+    "sheet", [(224, 168, 150, 30), (168, 224, 20, 230), (28, 28, 0, 255)], ids=["shade", "board", "small"]
+)
+def test_an_upload_is_read_as_the_server_reads_it(open_screens, site_address, networks, tmp_path, sheet, digits):
+    screens = open_screens(site_address)
+
+    def other_things(route):
+        models = route.fetch().json()
+        route.fulfill(json=[{**model, "digits": digits} for model in models])
+
+    screens.page.route("**/models.json", other_things)
+    page = screens.go("input=upload")
+    file = tmp_path / "sheet.png"
+    _stroke(*sheet).save(file)
+    page.set_input_files("#file", file)
+    page.get_by_text("The file stays in this browser.").wait_for()
+    page.wait_for_function("() => document.querySelector('h2:not(.hidden-text)').textContent.includes('longest')")
+    network = Catalogue([networks[0]]).network("demo")
+    network.__dict__["digits"] = digits
+    expected, inverted = read_upload(file.read_bytes(), network, "auto")
+    assert page.get_by_text("Inverted." if inverted else "Taken as it is.").count() == 1
+    seen = screens.grey("#seen").view(28, 28).float() / 255
+    assert (seen - expected[0]).abs().mean() < 0.04  # the two scale by other filters
