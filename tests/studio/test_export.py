@@ -76,14 +76,6 @@ def test_the_encoder_can_be_run_from_its_file(site, small_run):
         torch.testing.assert_close(ops.capsule_lengths(capsules), model(image).lengths, rtol=0, atol=5e-3)
 
 
-def test_overlaps(site):
-    overlaps = json.loads((site / "data/overlaps.json").read_text())
-    assert len(overlaps) == 5
-    first = overlaps[0]["id"]
-    assert load_file(site / f"data/overlaps/{first}.safetensors")["image"].shape == (1, 28, 28)
-    assert (site / f"data/models/small/overlaps/{first}/votes.safetensors").is_file()
-
-
 def test_a_folder_with_other_things_is_left_alone(tmp_path, small_run):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(TorchcapsError, match="other files"):

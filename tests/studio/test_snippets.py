@@ -11,7 +11,6 @@ from starlette.testclient import TestClient
 from torchcaps.data import load, sample_digits
 from torchcaps.studio import Catalogue, create_app
 from torchcaps.studio.affine import transform
-from torchcaps.studio.overlay import overlay
 from torchcaps.studio.tensors import MEDIA_TYPE, pack_tensors
 
 EXACT = dict(rtol=1e-5, atol=1e-6)
@@ -74,12 +73,10 @@ def test_routing(client, ask, iterations):
     torch.testing.assert_close(names["trace"].coefficients[:, 0], shown["coefficients"], **EXACT)
 
 
-def test_overlap_of_two_examples(client, ask):
-    query = "kind=overlap&index=3&other=70&shift_x=-4&shift_y=1&other_shift_x=5&other_shift_y=-2"
-    source = "&source=mnist-sample"
-    names = program(client, f"/api/models/pairs/python?{query}{source}")
-    first, second = sample_digits("test").images[[3, 70]]
-    composite = overlay(first, second, ((-4, 1), (5, -2)), (36, 36))
+def test_overlap_of_two_digits(client, ask):
+    composite = torch.nn.functional.pad(sample_digits("test").images[[3, 70]], (4,) * 4).amax(0)
+    answer = client.post("/api/models/pairs/python?kind=overlap", content=pack_tensors({"image": composite}))
+    names = run(answer.text)
     assert torch.equal(names["pixels"][0], composite)
     shown = ask("/api/models/pairs/forward", image=composite)
     torch.testing.assert_close(names["out"].lengths, shown["lengths"], **EXACT)

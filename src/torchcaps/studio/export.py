@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from torchcaps.studio.affine import KINDS
 from torchcaps.studio.catalogue import Catalogue
 from torchcaps.studio.example_sets import ExampleSet, sample_set
 from torchcaps.studio.network import Network
-from torchcaps.studio.overlay import overlay
 from torchcaps.studio.routes.examples import example_metadata
 from torchcaps.studio.schemas import Config, ExampleFacts, ModelFacts
 from torchcaps.studio.static_files import page_files
@@ -35,7 +33,6 @@ from torchcaps.studio.tensors import pack_tensors
 __all__ = ["EXAMPLES", "export_site"]
 
 EXAMPLES = 20
-OVERLAPS = 5
 
 
 @torch.inference_mode()
@@ -73,10 +70,6 @@ def export_site(
     if examples.examples.pairs is not None:  # to lay over each other
         singles = sample_set()
         _write_examples(site, "singles", singles, _of_each_class(singles, count))
-    overlaps = _overlaps(catalogue, examples, chosen)
-    site.write_json("data/overlaps.json", [asdict(overlap) for overlap in overlaps])
-    for overlap in overlaps:
-        site.write_tensors(f"data/overlaps/{overlap.id}", {"image": overlap.composite(catalogue)})
     shown: list[dict[str, Any]] = []
     for model in fitting:
         before = site.size
@@ -84,26 +77,10 @@ def export_site(
         source = model.examples and examples.id  # whichever were its own, these are here
         update = {"checkpoints": [], "test_error": error, "examples": source}
         shown.append(model.model_copy(update=update).model_dump())
-        _write_model(site, catalogue, model, examples, chosen, overlaps)
+        _write_model(site, catalogue, model, examples, chosen)
         say(f"{model.id}: {(site.size - before) / 1e6:.1f} MB")
     site.write_json("data/models.json", shown)  # last: its presence says that the site is whole
     return site.size
-
-
-@dataclass(frozen=True)
-class _Overlap:
-    """Two examples of a set on one canvas, each moved (right, down) from its middle."""
-
-    id: str
-    source: str
-    first: int
-    second: int
-    shifts: tuple[tuple[int, int], tuple[int, int]]
-    size: tuple[int, int]
-
-    def composite(self, catalogue: Catalogue) -> Tensor:
-        one, other = catalogue.examples(self.source).pictures(torch.tensor([self.first, self.second]))
-        return overlay(one, other, self.shifts, self.size)
 
 
 class _Site:
@@ -130,14 +107,7 @@ def _write_examples(site: _Site, name: str, examples: ExampleSet, chosen: list[i
         site.write_tensors(f"data/{name}/{index}", picture, example_metadata(examples, index))
 
 
-def _write_model(
-    site: _Site,
-    catalogue: Catalogue,
-    facts: ModelFacts,
-    examples: ExampleSet,
-    chosen: list[int],
-    overlaps: list[_Overlap],
-) -> None:
+def _write_model(site: _Site, catalogue: Catalogue, facts: ModelFacts, examples: ExampleSet, chosen: list[int]) -> None:
     network = catalogue.network(facts.id)
     home = f"data/models/{facts.id}"
     if network.has_capsules:
@@ -153,9 +123,6 @@ def _write_model(
         for kind in KINDS:
             curve = looking.affine(network, image, kind)  # type: ignore[arg-type]
             site.write_tensors(f"{home}/examples/{index}/affine-{kind}", curve)
-    for overlap in overlaps:
-        composite = to_unit_float(overlap.composite(catalogue)[None])
-        _write_picture(site, f"{home}/overlaps/{overlap.id}", network, composite)
 
 
 def _write_picture(site: _Site, home: str, network: Network, image: Tensor) -> None:
@@ -203,18 +170,6 @@ def _of_each_class(examples: ExampleSet, count: int) -> list[int]:
             if len(chosen) < count and place < len(positions):
                 chosen[positions[place]] = None
     return list(chosen)
-
-
-def _overlaps(catalogue: Catalogue, examples: ExampleSet, chosen: list[int]) -> list[_Overlap]:
-    """Neighbours in the list, which are of different classes, moved apart a little."""
-    _, H, W = examples.image_shape
-    if examples.examples.pairs is not None:  # those are two digits already; take single ones
-        examples = sample_set()
-        chosen = _of_each_class(examples, 2 * OVERLAPS)
-    right, down = max(1, W // 9), max(1, H // 14)
-    shifts = ((-right, -down), (right, down))
-    neighbours = list(zip(chosen[::2], chosen[1::2], strict=False))[:OVERLAPS]
-    return [_Overlap(f"{a}-{b}", examples.id, a, b, shifts, (H, W)) for a, b in neighbours]
 
 
 def _make_room(folder: Path) -> None:

@@ -7,11 +7,8 @@ import itertools
 import pytest
 import torch
 
-from torchcaps.data import sample_digits
+from torchcaps.data import move, sample_digits
 from torchcaps.eval import load_model
-from torchcaps.studio.overlay import overlay
-
-SHIFTS = ((-4, 0), (4, 0))
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +18,8 @@ def pair(networks):
     test = sample_digits("test")
     candidates = [(44, 286), (226, 433), (44, 186), *itertools.product(range(0, 60), range(200, 260))]
     candidates = [(a, b) for a, b in candidates if test.labels[a] != test.labels[b]]
-    pictures = torch.stack([overlay(test.images[a], test.images[b], SHIFTS, (28, 28)) for a, b in candidates])
+    left, right = (move(test.images, "shift-x", torch.full((len(test.images),), shift)).int() for shift in (-4.0, 4.0))
+    pictures = torch.stack([(left[a] + right[b]).clamp(max=255) for a, b in candidates])
     with torch.no_grad():
         lengths = torch.cat([model(part.float() / 255).lengths for part in pictures.split(500)])
     best = lengths.topk(3, 1)

@@ -14,7 +14,6 @@ from torchcaps.data.sample import SAMPLES
 from torchcaps.studio.affine import Kind
 from torchcaps.studio.catalogue import Catalogue
 from torchcaps.studio.network import Network
-from torchcaps.studio.overlay import overlay
 from torchcaps.studio.refusal import RefusalError
 from torchcaps.studio.routes.shared import (
     TENSORS_IN,
@@ -38,7 +37,6 @@ from torchcaps.studio.workers import Workers
 __all__ = ["SnippetQuery", "python_routes"]
 
 Index = Annotated[WholeNumber, Field(ge=0, le=10_000_000)]
-Shift = Annotated[WholeNumber, Field(ge=-1000, le=1000)]
 
 
 class SnippetQuery(BaseModel):
@@ -49,11 +47,6 @@ class SnippetQuery(BaseModel):
     kind: SnippetKind = "look"
     source: str | None = Field(None, max_length=128, description="Set of test pictures; left out, the model's own.")
     index: Index = 0
-    other: Index | None = Field(None, description="A second example, laid over the first.")
-    shift_x: Shift = 0
-    shift_y: Shift = 0
-    other_shift_x: Shift = 0
-    other_shift_y: Shift = 0
     capsule: WholeNumber = Field(0, ge=0, le=100_000)
     vector: str = Field("", max_length=20_000, description="Numbers of the sliders with commas between them.")
     iterations: WholeNumber = Field(3, ge=1, le=10)
@@ -87,7 +80,7 @@ def python_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
 
     @router.get("", response_class=PlainTextResponse, responses=problems(400, 404, 422, 503))
     async def python(model_id: ModelId, query: Annotated[SnippetQuery, Query()]) -> str:
-        """A program that gives what is shown of test pictures; runs as it is."""
+        """A program that gives what is shown of a test picture; runs as it is."""
         network = await find_network(catalogue, workers, model_id)
         return python_snippet(network, query.kind, _picture(catalogue, model_id, network, query), query.values(network))
 
@@ -98,7 +91,7 @@ def python_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
         openapi_extra=TENSORS_IN,
     )
     async def python_of_picture(model_id: ModelId, request: Request, query: Annotated[SnippetQuery, Query()]) -> str:
-        """The same for a picture that was drawn or uploaded; the program holds its pixels."""
+        """The same for a picture that was drawn, uploaded or laid together; the program holds its pixels."""
         network, image = await one_image(catalogue, workers, model_id, request)
         picture = embedded_picture((image[0] * 255).round().byte())
         return python_snippet(network, query.kind, picture, query.values(network))
@@ -109,20 +102,13 @@ def python_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
 def _picture(catalogue: Catalogue, model_id: str, network: Network, query: SnippetQuery) -> Program:
     """Lines that make the picture; the embedded ones by their index, all else by its pixels."""
     examples = catalogue.examples(query.source) if query.source else catalogue.examples_of(model_id)
-    if max(query.index, query.other or 0) >= len(examples):
+    if query.index >= len(examples):
         raise RefusalError(f"{examples.name} has the examples 0 to {len(examples) - 1}", 404)
-    _, *size = network.model.image_shape
-    shift = (query.shift_x, query.shift_y)
-    if query.other is not None:
-        first, second = examples.pictures(torch.tensor([query.index, query.other]))
-        shifts = (shift, (query.other_shift_x, query.other_shift_y))
-        picture = overlay(first, second, shifts, (size[0], size[1]))
-    else:
-        picture = examples.pictures(torch.tensor([query.index]))[0]
-        if examples.id in SAMPLES.values() and tuple(picture.shape) == network.model.image_shape:
-            return sample_picture(examples.id, str(query.index))
+    picture = examples.pictures(torch.tensor([query.index]))[0]
     if tuple(picture.shape) != network.model.image_shape:
         raise RefusalError(f"the pictures of {examples.name} do not fit this network; choose its own with source=")
+    if examples.id in SAMPLES.values():
+        return sample_picture(examples.id, str(query.index))
     return embedded_picture(picture)
 
 
