@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from starlette.testclient import TestClient
 
 from torchcaps.data import sample_digits
 from torchcaps.eval import load_model
 from torchcaps.models.shipped import shipped_folder
-from torchcaps.studio import Catalogue
+from torchcaps.studio import Catalogue, create_app
+from torchcaps.studio import catalogue as catalogue_module
+from torchcaps.studio.looking import survey
 from torchcaps.studio.tensors import unpack_tensors
 
 
@@ -97,3 +102,25 @@ def test_a_folder_of_ones_own_goes_before_shipped_weights_of_the_same_name(small
     monkeypatch.chdir(tmp_path)
     (facts,) = Catalogue(["capsnet-mnist"]).facts()
     assert (facts.source, facts.trained_on) == ("run", "mnist-sample")
+
+
+def test_two_who_look_for_mistakes_leave_a_thread_for_the_others(monkeypatch, small_run, cnn_folder):
+    """A survey takes seconds; the second one waits for the first and finds its result."""
+    gate, begun = threading.Event(), []
+
+    def slow(network, examples):
+        begun.append(network)
+        assert gate.wait(30)
+        return survey(network, examples)
+
+    monkeypatch.setattr(catalogue_module, "survey", slow)
+    app = create_app(Catalogue([small_run, cnn_folder]))
+    with TestClient(app, base_url="http://127.0.0.1") as client, ThreadPoolExecutor(3) as pool:
+        paths = ["/api/examples?only_mistakes_of=small"] * 2 + ["/api/models/small/statistics"]
+        waiting = [pool.submit(client.get, path) for path in paths]
+        try:
+            assert client.get("/api/models").status_code == 200
+        finally:
+            gate.set()
+        assert [each.result().status_code for each in waiting] == [200] * 3
+    assert len(begun) == 1

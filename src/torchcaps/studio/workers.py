@@ -60,6 +60,7 @@ class Workers:
         self._queues: dict[int, _Queue] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy = 0
+        self._long = asyncio.Lock()
 
     async def run(self, work: Callable[P, Result], *arguments: P.args, **keywords: P.kwargs) -> Result:
         """Call ``work`` in a thread, without gradients."""
@@ -72,6 +73,11 @@ class Workers:
             )
         finally:
             self._busy -= 1
+
+    async def run_long(self, work: Callable[P, Result], *arguments: P.args, **keywords: P.kwargs) -> Result:
+        """The same for work of seconds: one at a time, so that a thread is left for what is short."""
+        async with self._long:
+            return await self.run(work, *arguments, **keywords)
 
     async def forward(self, network: Network, images: Tensor) -> Tensors:
         """:func:`torchcaps.studio.looking.forward`, in one batch with what others ask at the same time."""

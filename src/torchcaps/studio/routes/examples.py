@@ -47,7 +47,7 @@ def example_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
                 raise RefusalError(
                     f"these pictures are not those of {model_id}; ask with source={examples.id} of its own"
                 )
-            found = await workers.run(catalogue.survey, model_id)
+            found = await workers.run_long(catalogue.survey, model_id)
             chosen, searched = found.mistakes, found.searched
         if label is not None:
             if label >= len(examples.classes):

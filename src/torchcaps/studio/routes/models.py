@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any, Literal
 
 import torch
@@ -40,7 +39,6 @@ Iterations = Annotated[WholeNumber, Query(ge=1, le=10, description="R of the rou
 def model_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
     """Routes about models; ``catalogue`` has them, ``workers`` do the work."""
     router = APIRouter(prefix="/models", route_class=StrictRoute, tags=["models"])
-    one_survey = asyncio.Lock()  # those who wait for the same one must not fill the threads
 
     @router.get("", response_model=list[ModelFacts], responses=problems(503))
     async def models() -> list[ModelFacts]:
@@ -83,8 +81,7 @@ def model_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
     async def statistics(model_id: ModelId) -> TensorResponse:
         """Mean and deviation of each class capsule over the test examples of its class."""
         _ = (await find_network(catalogue, workers, model_id)).capsule_model  # a CNN is refused before the work
-        async with one_survey:
-            found = await workers.run(catalogue.survey, model_id)
+        found = await workers.run_long(catalogue.survey, model_id)
         return tensor_answer({"mean": found.mean, "std": found.std, "count": found.count})
 
     @router.post("/{model_id}/affine", **TENSORS_IN_AND_OUT)
