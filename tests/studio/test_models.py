@@ -173,3 +173,18 @@ def test_a_run_that_trains_shows_new_checkpoints(tmp_path, small_run):
         shutil.rmtree(run / "checkpoints" / "step-00000020")
         gone = client.post("/api/models/training@20/forward", **body)
         assert (gone.status_code, "no checkpoint" in gone.json()["error"]) == (404, True)
+
+
+def test_a_model_that_is_removed_meanwhile_stays_in_memory_and_takes_no_other_with_it(tmp_path, small_run, cnn_folder):
+    shutil.copytree(small_run / "final", tmp_path / "mine")
+    catalogue = Catalogue([tmp_path / "mine", cnn_folder])
+    with TestClient(create_app(catalogue), base_url="http://127.0.0.1") as client:
+        body = pack_tensors({"image": torch.zeros(1, 28, 28)})
+        before = client.post("/api/models/mine/forward", content=body).content
+        shutil.rmtree(tmp_path / "mine")
+        assert [model["id"] for model in client.get("/api/models").json()] == ["mine", "cnn"]
+        assert client.post("/api/models/mine/forward", content=body).content == before
+        catalogue._networks.clear()  # as when many checkpoints were looked at since
+        assert [model["id"] for model in client.get("/api/models").json()] == ["cnn"]
+        gone = client.post("/api/models/mine/forward", content=body)
+        assert (gone.status_code, gone.json()["error"]) == (404, "mine cannot be read any more; choose another")

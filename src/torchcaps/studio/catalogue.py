@@ -70,6 +70,7 @@ class Catalogue:
         self._lock = threading.RLock()
         self._items: dict[str, _Item] = {}
         self._networks: OrderedDict[tuple[str, int], Network] = OrderedDict()
+        self._loaded: dict[str, tuple[str, int]] = {}  # by folder, the state that was read last
         self._surveys: OrderedDict[tuple[str, int], Survey] = OrderedDict()
         self._sets: dict[str, ExampleSet] = {}
         self._data_name = data_name
@@ -83,7 +84,7 @@ class Catalogue:
         run, shipped = open_named(path)
         item = _Item(self._free_id(run), path, run, shipped, None)
         self._items[item.id] = item
-        network = self.network(item.id)
+        network = self._load(item, run, _key(run))
         try:
             found = example_set(run, network.model, self._data_name or (_embedded(run) if shipped else None))
         except TorchcapsError as error:
@@ -104,8 +105,12 @@ class Catalogue:
 
     def facts(self) -> list[ModelFacts]:
         """Every model, with the checkpoints that are there now."""
+        found = []
         with self._lock:
-            return [self._facts(self._refreshed(item)) for item in self._items.values()]
+            for item in list(self._items.values()):
+                with contextlib.suppress(RefusalError):  # neither on the disk nor in memory any more
+                    found.append(self._facts(self._refreshed(item)))
+        return found
 
     def network(self, model_id: str) -> Network:
         """The network of a model or of one of its checkpoints (``id@step``)."""
@@ -113,18 +118,19 @@ class Catalogue:
             item, run, key = self._resolve(model_id)
             if key not in self._networks:
                 try:
-                    path = item.path if run is item.run else run.model_folder
-                    self._networks[key] = load_network(path, run, item.shipped)
+                    self._load(item, run, key)
                 except TorchcapsError as error:
-                    if model_id == item.id:
-                        raise
-                    raise RefusalError(
-                        f"checkpoint {model_id} cannot be read any more; choose another step", 404
-                    ) from error
+                    raise RefusalError(f"{model_id} cannot be read any more; choose another", 404) from error
             self._networks.move_to_end(key)
             while len(self._networks) > len(self._items) + SPARE_NETWORKS:
                 self._networks.popitem(last=False)
             return self._networks[key]
+
+    def _load(self, item: _Item, run: Run, key: tuple[str, int]) -> Network:
+        path = item.path if run is item.run else run.model_folder
+        network = self._networks[key] = load_network(path, run, item.shipped)
+        self._loaded[run.model_folder] = key
+        return network
 
     def in_memory(self, model_id: str) -> Network | None:
         """The same when it is loaded already; never waits, so that an event loop may call it."""
@@ -170,12 +176,17 @@ class Catalogue:
         if item is None:
             raise RefusalError(f"there is no such model; choose from {', '.join(self._items)}", 404)
         if not step:
-            return item, item.run, _key(item.run)
+            return item, item.run, self._state(item.run)
         folder = dict(item.checkpoints()).get(int(step)) if step.isdecimal() and len(step) < 12 else None
         if folder is None:
             raise RefusalError(f"{name} has no checkpoint of that step; GET /api/models lists those there are", 404)
         run = replace(item.run, model_folder=str(folder))
-        return item, run, _key(run)
+        return item, run, self._state(run)
+
+    def _state(self, run: Run) -> tuple[str, int]:
+        """Of the weights on the disk; where they are gone from there, what is in memory stays."""
+        key = _key(run)
+        return key if key[1] else self._loaded.get(run.model_folder, key)
 
     def _refreshed(self, item: _Item) -> _Item:
         """A run that is still training has another newest model than when the studio was started."""
@@ -189,7 +200,7 @@ class Catalogue:
 
     def _facts(self, item: _Item) -> ModelFacts:
         network = self.network(item.id)
-        model, known = network.model, self._surveys.get(_key(item.run))
+        model, known = network.model, self._surveys.get(self._state(item.run))
         error = _card_error(item)
         if error is None and known is not None:
             error = known.error
