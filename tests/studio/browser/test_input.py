@@ -54,6 +54,31 @@ def test_a_dark_digit_on_paper_is_inverted_and_recognised(screens, paper_five):
     page.get_by_text("Taken as it is.").wait_for()
 
 
+def test_the_last_choice_of_inversion_wins(screens, paper_five):
+    page = screens.go("input=upload")
+    page.set_input_files("#file", paper_five)
+    page.get_by_text("Inverted.").wait_for()
+    screens.slow_down("invert=yes", 800)
+    page.get_by_text("Invert", exact=True).click()
+    page.get_by_text("As it is", exact=True).click()
+    page.wait_for_timeout(1500)
+    assert page.get_by_text("Taken as it is.").is_visible()
+
+
+def test_a_file_can_be_chosen_again_and_stays_while_other_inputs_are_shown(screens, paper_five):
+    page = screens.go("input=upload")
+    page.set_input_files("#file", paper_five)
+    page.get_by_text("Inverted.").wait_for()
+    assert page.locator("#file").evaluate("field => field.value") == ""  # else the same file is no change
+    page.get_by_text("Test", exact=True).click()
+    page.get_by_text("Upload", exact=True).click()
+    page.get_by_text("As it is", exact=True).click()
+    page.get_by_text("Taken as it is.").wait_for()
+    page.wait_for_timeout(300)  # until the address is written
+    page.reload()
+    page.get_by_text("For the next picture").wait_for()  # a switch that does nothing now says so
+
+
 def test_upload_by_keyboard(screens, paper_five):
     page = screens.go()
     page.on("filechooser", lambda chooser: chooser.set_files(paper_five))
