@@ -114,6 +114,16 @@ describe('one request in flight', () => {
   });
 });
 
+describe('a request that failed', () => {
+  it('is noticed unless it is out of date', async () => {
+    const failed: number[] = [];
+    const latest = new Latest(async (query: number) => Promise.reject(new Error(String(query))), () => undefined, (_, query) => failed.push(query));
+    [1, 2, 3].forEach((query) => latest.ask(query));
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(failed).toEqual([3]);
+  });
+});
+
 describe('the Python of an export', () => {
   const model = { source: 'shipped', examples: 'mnist-sample', in_page: true, standardized: false, leaky: true } as Model;
   const picture = { pixels: new Uint8Array(4), shape: [1, 2, 2], labels: [], example: 3 } as const;

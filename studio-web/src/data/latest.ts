@@ -1,10 +1,9 @@
 import { watched } from './waiting.svelte';
 
-/** One request in flight; of those that wait, only the latest is sent. */
+/** One request in flight; of those that wait, only the latest is sent. What failed and is out of date failed unnoticed. */
 export class Latest<Query, Result> {
   private running = false;
   private waiting: { query: Query } | null = null;
-  private generation = 0;
 
   constructor(
     private readonly work: (query: Query) => Promise<Result>,
@@ -17,23 +16,15 @@ export class Latest<Query, Result> {
     if (!this.running) void this.run();
   }
 
-  /** Forget what waits, and what is on its way. */
-  cancel(): void {
-    this.waiting = null;
-    this.generation++;
-  }
-
   private async run(): Promise<void> {
     this.running = true;
     while (this.waiting) {
       const { query } = this.waiting;
       this.waiting = null;
-      const generation = this.generation;
       try {
-        const result = await watched(this.work(query));
-        if (generation === this.generation) this.done(result, query);
+        this.done(await watched(this.work(query)), query);
       } catch (error) {
-        if (generation === this.generation) this.failed(error as Error, query);
+        if (!this.waiting) this.failed(error as Error, query);
       }
     }
     this.running = false;

@@ -10,17 +10,13 @@ import { watched } from '../data/waiting.svelte';
 import type { Answer, Backend, Examples, Model, Statistics } from '../data/types';
 import type { Decoder } from '../maths/decoder';
 import type { Picture } from '../picture/picture';
+import { valueFor, type For } from './answers';
+import { toAddress } from './fields';
 import { makePicture, overlaySource, sourceKey } from './source';
 import { studio } from './studio.svelte';
 
 const TRAINING_LOOK = 5000; // milliseconds between looks at a run
 const SERVER_LOOK = 2000; // and for a server that has gone
-
-/** An answer, and the id of the model it came for. */
-interface For<Value> {
-  readonly model: string;
-  readonly value: Value;
-}
 
 interface Config {
   static: boolean;
@@ -44,6 +40,8 @@ class Session {
   private lastRivalAnswer = $state.raw<For<Float32Array | null> | null>(null);
   decoder = $state.raw<Decoder | null>(null);
   statistics = $state.raw<Statistics | null>(null);
+  /** Statistics are on their way. */
+  measuring = $state(false);
   error = $state('');
   spoken = $state('');
   private search = 0;
@@ -76,6 +74,9 @@ class Session {
   picture = $derived(valueFor(this.model, this.lastPicture));
   answer = $derived(valueFor(this.model, this.lastAnswer));
   rivalAnswer = $derived(valueFor(this.rival, this.lastRivalAnswer));
+  /** Whether the answer is to this picture; the last one stays until the next one comes. */
+  answered = $derived(this.lastAnswer?.picture === this.picture && this.lastAnswer?.id === this.id);
+  rivalAnswered = $derived(this.lastRivalAnswer?.picture === this.picture);
 
   order = $derived.by((): number[] => {
     const lengths = this.answer?.lengths;
@@ -104,19 +105,15 @@ class Session {
 
   private readonly pictures = new Latest(
     async (model: Model) => makePicture($state.snapshot(studio), model, this.backend!),
-    (value, model) => {
-      this.lastPicture = { model: model.id, value };
-      this.error = '';
-    },
+    (value, model) => (this.lastPicture = { model: model.id, value }),
     (error) => this.fail(error),
   );
   private readonly answers = new Latest(
     async ({ picture, id, model }: { picture: Picture; id: string; model: Model }) =>
       this.backend!.answer(model, id, picture),
-    (value, { picture, model }) => {
-      this.lastAnswer = { model: model.id, value };
+    (value, { picture, id, model }) => {
+      this.lastAnswer = { model: model.id, id, picture, value };
       this.askRival(picture, this.rival);
-      this.error = '';
     },
     (error) => {
       this.fail(error);
@@ -125,7 +122,7 @@ class Session {
   );
   private readonly rivalAnswers = new Latest(
     async ({ picture, model }: { picture: Picture; model: Model }) => this.backend!.probabilities(model, picture),
-    (value, { model }) => (this.lastRivalAnswer = { model: model.id, value }),
+    (value, { model, picture }) => (this.lastRivalAnswer = { model: model.id, picture, value }),
     (error) => this.fail(error),
   );
 
@@ -179,6 +176,12 @@ class Session {
 
   /** Effects that keep the answers in step with what is set; called inside a component. */
   follow(): void {
+    $effect(() => {
+      toAddress(studio); // whatever the person sets: what failed before is asked for anew, or no longer matters
+      untrack(() => {
+        if (this.model && !this.search) this.error = '';
+      });
+    });
     $effect(() => this.stayWithin());
     $effect(() => {
       if (this.pictureKey && this.model && this.backend && this.indicesFit(this.model)) this.pictures.ask(this.model);
@@ -259,10 +262,9 @@ class Session {
   loadStatistics(): void {
     const [model, id] = [this.model, this.id];
     if (!model || !this.backend) return;
-    this.backend.statistics(model, id).then(
-      (statistics) => id === this.id && (this.statistics = statistics),
-      (error: Error) => this.fail(error),
-    );
+    this.measuring = true;
+    this.backend.statistics(model, id).then((statistics) => id === this.id && (this.statistics = statistics), (error: Error) => this.fail(error))
+      .finally(() => (this.measuring = false));
   }
 
   /** Where the person has just set the filter, the first picture that it lets through in place of one that it does not. */
@@ -288,10 +290,6 @@ class Session {
     );
     return () => (wanted = false);
   }
-}
-
-function valueFor<Value>(model: Model | null, last: For<Value> | null): Value | null {
-  return last && last.model === model?.id ? last.value : null;
 }
 
 /** An export holds a few examples only: the n-th of them in place of one that it lacks. */

@@ -136,12 +136,74 @@ def test_the_answer_is_spoken(screens):
     assert "Plain network" in page.locator("[role=status]").inner_text()
 
 
+def test_no_answer_is_spoken_with_the_class_of_another_picture(screens):
+    labels = sample_digits("test").labels
+    page = screens.go("index=7")
+    page.evaluate(
+        """() => {
+          window.spoken = [];
+          const status = document.querySelector('[role=status]');
+          new MutationObserver(() => spoken.push(status.textContent))
+            .observe(status, { characterData: true, childList: true, subtree: true });
+        }"""
+    )
+    page.keyboard.press("]")
+    page.locator("p", has_text=f"True class {int(labels[8])}").wait_for()
+    page.wait_for_timeout(100)
+    screens.slow_down("/forward", 1200)
+    page.keyboard.press("]")
+    page.wait_for_timeout(2500)
+    spoken = page.evaluate("() => spoken")
+    assert spoken
+    for words in spoken:
+        assert words.split("True class: ")[1][0] == words.removeprefix("Capsule network: ")[0], words
+
+
+def test_no_verdict_before_the_answer(screens):
+    labels = sample_digits("test").labels
+    page = screens.go("index=7")
+    page.get_by_text("recognised").wait_for()
+    screens.slow_down("/forward", 250)  # sooner than the sign that people wait
+    page.keyboard.press("]")
+    line = page.locator("p", has_text=f"True class {int(labels[8])}")
+    line.wait_for()
+    assert line.inner_text().endswith("…")
+    line.filter(has_text="recognised").wait_for()
+
+
+def test_what_failed_is_not_hidden_by_another_answer(screens):
+    page = screens.go("screen=routing&index=7")
+    page.wait_for_selector("#coefficients")
+    page.route("**/votes", lambda route: route.fulfill(status=500, json={"error": "no votes today"}))
+    screens.slow_down("/forward", 400)
+    page.keyboard.press("]")
+    alert = page.get_by_role("alert").get_by_text("no votes today")
+    alert.wait_for()
+    page.wait_for_timeout(800)
+    assert alert.is_visible()  # what is drawn is still the routing of the picture before
+    page.unroute("**/votes")
+    page.keyboard.press("]")
+    alert.wait_for(state="hidden")
+    screens.complaints.clear()  # the browser itself notes the error
+
+
+def test_statistics_that_failed_are_not_waited_for(screens):
+    screens.page.route("**/statistics", lambda route: route.fulfill(status=500, json={"error": "no statistics"}))
+    page = screens.go("screen=dimensions&range=sigma")
+    page.get_by_role("alert").get_by_text("no statistics").wait_for()
+    page.locator("[data-dimension='1']").press("ArrowRight")
+    page.get_by_role("alert").wait_for(state="hidden")
+    assert page.get_by_text("Measuring").count() == 0
+    screens.complaints.clear()  # the browser itself notes the error
+
+
 def test_checkpoints_can_be_scrubbed(screens):
     page = screens.go()
     last = screens.lengths()
     page.locator("#checkpoint").focus()
     page.keyboard.press("Home")
     page.wait_for_function("() => location.hash.includes('demo@100')")
+    assert page.locator("#checkpoint").get_attribute("aria-valuetext") == "step 100"
     page.wait_for_function(
         """last => [...document.querySelectorAll('[data-length]')]
           .some((bar, j) => Math.abs(bar.dataset.length - last[j]) > 1e-3)""",
