@@ -4,4 +4,6 @@ import './app.css';
 import { startTheme } from './state/theme';
 
 startTheme();
-mount(App, { target: document.getElementById('app')! });
+const target = document.getElementById('app')!;
+target.replaceChildren();
+mount(App, { target });

@@ -74,6 +74,8 @@ def test_facts(facts, any_folder, name):
     assert found["capsule_dim"] == out.capsules.shape[2]
     assert found["mask_input"] == 10 * out.capsules.shape[2]
     assert (found["primary"] is not None) == (model.architecture == "capsnet")
+    if found["primary"]:
+        assert found["primary"]["stride"] == model.primary.stride
     assert (found["decoder"] is not None) == (model.decoder is not None)
     lengths = out.capsules.norm(dim=2)
     assert (found["scores"] == "lengths") == torch.allclose(lengths, out.lengths, **EXACT)

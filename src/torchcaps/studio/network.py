@@ -117,7 +117,8 @@ class Network:
         if not isinstance(self.model, CapsNet):
             return None
         rows, columns, types = self.model.primary_grid
-        return PrimaryFacts(rows=rows, columns=columns, types=types, dim=self.model.primary.dim)
+        primary = self.model.primary
+        return PrimaryFacts(rows=rows, columns=columns, types=types, dim=primary.dim, stride=primary.stride)
 
     def decoder_facts(self) -> DecoderFacts | None:
         decoder = self.model.decoder if isinstance(self.model, CapsuleModel) else None

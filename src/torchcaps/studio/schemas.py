@@ -23,12 +23,13 @@ class Problem(_Facts):
 
 
 class PrimaryFacts(_Facts):
-    """The grid of lower capsules, in the order of the votes: row, column, type."""
+    """The grid of lower capsules, in the order of the votes: row, column, type; ``stride`` pixels apart."""
 
     rows: int
     columns: int
     types: int
     dim: int
+    stride: int
 
 
 class DecoderFacts(_Facts):

@@ -26,7 +26,7 @@ export interface Model {
   readonly standardized: boolean;
   readonly capsule_dim: number | null;
   /** Null where no single grid of lower capsules votes for the classes. */
-  readonly primary: { readonly rows: number; readonly columns: number; readonly types: number; readonly dim: number } | null;
+  readonly primary: { readonly rows: number; readonly columns: number; readonly types: number; readonly dim: number; readonly stride: number } | null;
   readonly decoder: { readonly kind: 'fully-connected' | 'convolutional'; readonly sizes: readonly number[] } | null;
   readonly source: 'shipped' | 'run' | 'folder';
   readonly checkpoints: readonly { readonly step: number; readonly id: string }[];

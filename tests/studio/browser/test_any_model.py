@@ -17,7 +17,7 @@ from torchcaps.data import sample_digits
 from torchcaps.eval import load_model
 
 INDEX = 12
-LOADED = ("efficient-capsnet", "capsnet-em", "capsnet-attention", "matrix-capsules", "colour")
+LOADED = ("efficient-capsnet", "capsnet-em", "capsnet-attention", "matrix-capsules", "colour", "single")
 WORDS = ("T-shirt/top", "Trouser", "Ankle boot")
 
 
@@ -36,6 +36,7 @@ def any_folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     deep = {**NETWORKS["capsnet-deep"], "image_shape": (3, 24, 32), "num_classes": 3}
     torchcaps.create_model(**deep).save_pretrained(folder / "colour")
     (folder / "colour" / "environment.json").write_text(json.dumps({"data": {"classes": WORDS}}))
+    torchcaps.create_model(**NETWORKS["capsnet"], num_classes=1).save_pretrained(folder / "single")
     return folder
 
 
@@ -126,6 +127,14 @@ def test_classes_that_are_words_are_shown_whole(open_screens, any_address, scree
         assert [text for text in shown if text in WORDS] == list(WORDS)
 
 
+def test_a_network_of_one_class(open_screens, any_address):
+    page = open_screens(any_address).go("model=single")
+    page.wait_for_function("() => document.querySelector('[role=status]').textContent.startsWith('Capsule network: ')")
+    for key in "2345":
+        page.keyboard.press(key)
+        page.wait_for_timeout(200)
+
+
 def test_without_a_decoder(open_screens, any_address):
     page = open_screens(any_address).go("model=matrix-capsules")
     assert page.locator("#reconstruction").count() == 0
@@ -161,3 +170,13 @@ def test_as_files(open_screens, any_site):
     page.get_by_text("Draw", exact=True).click()
     page.get_by_text("for the examples of this export only").wait_for()
     assert screens.lengths() == []  # no answer of another picture is left
+
+
+def test_a_phone_can_change_an_input_that_has_no_answer(open_screens, any_site):
+    page = open_screens(any_site, 390, 844).go("")
+    page.goto(f"{any_site}#model=efficient-capsnet&input=draw")
+    page.reload()
+    page.get_by_text("for the examples of this export only").wait_for()
+    page.get_by_role("button", name="Change").click()
+    page.get_by_text("Test", exact=True).click()
+    page.wait_for_selector("#reconstruction[data-ready=true]")

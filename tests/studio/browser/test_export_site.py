@@ -10,6 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
+from studio.browser.conftest import STATIC
 from studio.browser.files import file_server
 from studio.browser.screens import numbers_in
 from torchcaps.data import sample_digits
@@ -45,6 +46,15 @@ def test_every_screen_works_without_a_server(open_screens, site_address):
     page.keyboard.press("4")
     page.get_by_role("button", name="Overlay two digits").click()
     page.wait_for_selector("#pair[data-ready=true]")
+
+
+def test_a_page_from_the_disk_says_what_it_needs(chromium, open_screens, site_address):
+    page = chromium.new_page()
+    page.goto((STATIC / "index.html").as_uri())
+    assert "python -m http.server" in page.locator("body").inner_text()
+    page.close()
+    page = open_screens(site_address).go()
+    assert page.get_by_text("http.server").count() == 0
 
 
 def test_the_guide_takes_the_pictures_that_are_there(open_screens, site_address):
