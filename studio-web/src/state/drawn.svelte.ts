@@ -1,6 +1,7 @@
 /** The picture that a capsule draws: in the page where it can, else by the server. */
 
 import { Latest } from '../data/latest';
+import type { Model } from '../data/types';
 import { session } from './session.svelte';
 
 interface Wanted {
@@ -15,14 +16,14 @@ export function drawnCapsule(wanted: () => Wanted): { readonly pixels: Float32Ar
     return session.decoder && vector ? session.decoder.draw(vector, classIndex) : null;
   });
   const requests = new Latest(
-    async ({ vector, classIndex }: Wanted) =>
-      session.backend!.decode(session.model!, session.id, Float32Array.from(vector!), classIndex),
+    async ({ vector, classIndex, model, id }: Wanted & { model: Model; id: string }) =>
+      session.backend!.decode(model, id, Float32Array.from(vector!), classIndex),
     (pixels) => (remote = pixels),
     (error) => session.fail(error),
   );
   $effect(() => {
-    const query = wanted();
-    if (query.vector && session.model?.decoder?.kind === 'convolutional') requests.ask(query);
+    const [query, model, id] = [wanted(), session.model, session.id];
+    if (query.vector && model?.decoder?.kind === 'convolutional') requests.ask({ ...query, model, id });
   });
   return {
     get pixels() {

@@ -11,7 +11,7 @@ import type { Answer, Backend, Examples, Model, Statistics } from '../data/types
 import type { Decoder } from '../maths/decoder';
 import type { Picture } from '../picture/picture';
 import { valueFor, type For } from './answers';
-import { toAddress } from './fields';
+import type { Fields } from './fields';
 import { makePicture, overlaySource, sourceKey } from './source';
 import { studio } from './studio.svelte';
 
@@ -104,8 +104,8 @@ class Session {
   });
 
   private readonly pictures = new Latest(
-    async (model: Model) => makePicture($state.snapshot(studio), model, this.backend!),
-    (value, model) => (this.lastPicture = { model: model.id, value }),
+    async ({ fields, model }: { fields: Fields; model: Model }) => makePicture(fields, model, this.backend!),
+    (value, { model }) => (this.lastPicture = { model: model.id, value }),
     (error) => this.fail(error),
   );
   private readonly answers = new Latest(
@@ -173,18 +173,19 @@ class Session {
   }
 
   private pictureKey = $derived(this.model && sourceKey(studio, this.model));
+  /** When one of these changes, what failed is asked for anew, or no longer matters. */
+  private asked = $derived([this.pictureKey, this.id, studio.screen, studio.transform, studio.range, studio.label, studio.mistakes].join());
 
   /** Effects that keep the answers in step with what is set; called inside a component. */
   follow(): void {
     $effect(() => {
-      toAddress(studio); // whatever the person sets: what failed before is asked for anew, or no longer matters
-      untrack(() => {
-        if (this.model && !this.search) this.error = '';
-      });
+      if (this.asked && untrack(() => this.model) && !this.search) this.error = '';
     });
     $effect(() => this.stayWithin());
     $effect(() => {
-      if (this.pictureKey && this.model && this.backend && this.indicesFit(this.model)) this.pictures.ask(this.model);
+      const model = this.model;
+      if (!this.pictureKey || !model || !this.backend || !this.indicesFit(model)) return;
+      this.pictures.ask({ fields: untrack(() => $state.snapshot(studio)), model });
     });
     $effect(() => {
       const [picture, id, model] = [this.picture, this.id, this.model];
@@ -210,7 +211,7 @@ class Session {
   }
 
   /** Another model may have fewer test images; a picture is asked for when its index exists. */
-  private indicesFit(model: Model): boolean {
+  indicesFit(model: Model): boolean {
     const within = (index: number, examples: Examples | null, source: string | null): boolean =>
       examples !== null && (source === null || examples.source === source) && index < examples.count;
     if (studio.input === 'test') return within(studio.index, this.examples, model.examples);
@@ -248,8 +249,7 @@ class Session {
     this.backend.examples({ source: overlaySource(model), label: -1, mistakesOf: null }).then(
       (examples) => {
         if (!wanted) return;
-        if (studio.first >= examples.count) studio.first = 0;
-        if (studio.second >= examples.count) studio.second = 1;
+        [studio.first, studio.second] = [studio.first, studio.second].map((index, n) => (index < examples.count ? index : n % examples.count));
         this.digits = examples;
         this.stayWithin(); // before the two are fetched
       },

@@ -180,3 +180,28 @@ def test_a_phone_can_change_an_input_that_has_no_answer(open_screens, any_site):
     page.get_by_role("button", name="Change").click()
     page.get_by_text("Test", exact=True).click()
     page.wait_for_selector("#reconstruction[data-ready=true]")
+
+
+def test_what_waits_for_one_network_is_not_asked_of_the_next(open_screens, any_address):
+    screens = open_screens(any_address)
+    page = screens.go("model=colour")
+    page.wait_for_selector("#reconstruction[data-ready=true]")
+    screens.slow_down("/decode", 600)
+    for j in (0, 1, 2):
+        page.locator("aside.right ul button").nth(j).click()
+    page.select_option("header select", "capsnet-em")
+    page.wait_for_timeout(1500)
+    assert page.get_by_role("alert").count() == 0
+
+
+def test_no_picture_is_asked_for_in_the_set_of_another_network(open_screens, any_address):
+    """An address may change the network and the picture while one of the last network is waited for."""
+    screens = open_screens(any_address)
+    page = screens.go("model=capsnet-em&index=3")
+    screens.slow_down("api/examples", 400)
+    page.keyboard.press("]")
+    page.keyboard.press("]")
+    page.evaluate("() => { location.hash = 'model=efficient-capsnet&index=700'; }")
+    page.wait_for_timeout(1500)
+    assert page.get_by_role("alert").count() == 0
+    assert page.locator("#index").input_value() == "0"
