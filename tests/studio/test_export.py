@@ -77,10 +77,11 @@ def test_the_encoder_can_be_run_from_its_file(site, small_run):
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path, small_run):
-    (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(TorchcapsError, match="other files"):
-        export_site(Catalogue([small_run]), tmp_path)
-    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+    for name in ("thesis.txt", "config.json"):
+        (tmp_path / name).write_bytes(b"\xffyears of work")
+        with pytest.raises(TorchcapsError, match="other files"):
+            export_site(Catalogue([small_run]), tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["config.json", "thesis.txt"]
 
 
 def test_a_network_of_pairs_has_single_digits_to_lay_over_each_other(pairs_run, tmp_path):

@@ -177,7 +177,7 @@ def _make_room(folder: Path) -> None:
     if not folder.is_dir() or not any(folder.iterdir()):
         return
     config = folder / "config.json"
-    if not config.is_file() or '"static":true' not in config.read_text(encoding="utf-8"):
+    if not config.is_file() or b'"static":true' not in config.read_bytes():
         raise TorchcapsError(f"{folder} holds other files; give a new folder, or that of an earlier export")
     shutil.rmtree(folder / "data", ignore_errors=True)
 

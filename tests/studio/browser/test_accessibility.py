@@ -92,3 +92,9 @@ def test_a_second_finger_leaves_the_drawing_alone(open_screens, studio_address):
     drawn = screens.grey("#pad").view(140, 140)
     assert bool((drawn[20:120, 70] > 200).all())  # the stroke is whole
     assert bool((drawn[:, 100:] == 0).all())
+
+
+def test_bars_are_seen_in_colours_of_the_system(open_screens, studio_address):
+    page = open_screens(studio_address, forced_colors="active").go()
+    colours = "bars => new Set(bars.map((bar) => getComputedStyle(bar).backgroundColor)).size"
+    assert page.locator("aside.right .bar").evaluate_all(colours) == 2  # the longest, and the others

@@ -135,6 +135,12 @@ def test_a_network_of_one_class(open_screens, any_address):
         page.wait_for_timeout(200)
 
 
+def test_only_grey_pictures_are_said_to_be_inverted(open_screens, any_address):
+    screens = open_screens(any_address)
+    assert screens.go("model=capsnet-em&input=upload").get_by_text("paper is inverted").count() == 1
+    assert screens.go("model=colour&input=upload").get_by_text("paper is inverted").count() == 0
+
+
 def test_without_a_decoder(open_screens, any_address):
     page = open_screens(any_address).go("model=matrix-capsules")
     assert page.locator("#reconstruction").count() == 0
