@@ -94,3 +94,9 @@ def test_a_network_of_pairs_has_single_digits_to_lay_over_each_other(pairs_run, 
         digits = sample_digits("test")
         assert torch.equal(load_file(data / f"singles/{index}.safetensors")["image"], digits.images[index])
         assert int(digits.labels[index]) == label
+
+
+def test_an_export_takes_the_place_of_the_one_before(cnn_folder, tmp_path):
+    export_site(Catalogue(["cnn-mnist"]), tmp_path / "site", count=2)
+    export_site(Catalogue([cnn_folder]), tmp_path / "site", count=2)
+    assert [folder.name for folder in (tmp_path / "site/data/models").iterdir()] == ["cnn"]

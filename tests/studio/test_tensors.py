@@ -72,3 +72,9 @@ def test_a_header_that_lies_is_refused_in_words(entry, message):
     header = json.dumps({"x": entry}).encode()
     with pytest.raises(RefusalError, match=message):
         unpack_tensors(struct.pack("<Q", len(header)) + header + bytes(8))
+
+
+def test_many_tensors_are_refused():
+    assert len(unpack_tensors(pack_tensors({str(n): torch.zeros(1) for n in range(16)}))) == 16
+    with pytest.raises(RefusalError, match="at most 16"):
+        unpack_tensors(pack_tensors({str(n): torch.zeros(1) for n in range(18)}))

@@ -7,16 +7,16 @@ import io
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from torchcaps.data import sample_digits
 from torchcaps.studio.tensors import unpack_tensors
 from torchcaps.studio.uploads import centre_digit
 
 
-def upload(client, picture: Image.Image, kind: str = "PNG", model: str = "small", invert: str = "auto"):
+def upload(client, picture: Image.Image, kind: str = "PNG", model: str = "small", invert: str = "auto", **options):
     file = io.BytesIO()
-    picture.save(file, kind, **({"quality": 95} if kind in ("JPEG", "WEBP") else {}))
+    picture.save(file, kind, **({"quality": 95} if kind in ("JPEG", "WEBP") else {}), **options)
     answer = client.post(
         f"/api/upload?model={model}&invert={invert}",
         content=file.getvalue(),
@@ -88,3 +88,55 @@ def test_transparent_and_large_pictures(client):
     image, inverted = upload(client, picture)
     assert inverted
     assert image.max() > 0.9
+
+
+def paper_seven() -> Image.Image:
+    sheet = Image.new("L", (300, 400), 240)
+    ImageDraw.Draw(sheet).line([(80, 60), (220, 60), (120, 340)], fill=20, width=30)
+    return sheet
+
+
+@pytest.mark.parametrize("kind", ["16 bits", "CMYK", "alpha", "palette", "GIF", "WEBP", "turned"])
+def test_the_same_sheet_in_every_form_is_the_same_picture(client, kind):
+    sheet = paper_seven()
+    expected, _ = upload(client, sheet)
+    black = [Image.new("L", sheet.size, 0)] * 2  # later frames
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    forms = {
+        "16 bits": lambda: upload(client, Image.fromarray(np.asarray(sheet).astype(np.uint16) * 257)),
+        "CMYK": lambda: upload(client, sheet.convert("CMYK"), "JPEG"),
+        "alpha": lambda: upload(client, sheet.convert("LA")),
+        "palette": lambda: upload(client, sheet.convert("P")),
+        "GIF": lambda: upload(client, sheet, "GIF", save_all=True, append_images=black),
+        "WEBP": lambda: upload(client, sheet, "WEBP", save_all=True, append_images=black),
+        "turned": lambda: upload(client, sheet.rotate(90, expand=True), "JPEG", exif=turned),
+    }
+    image, inverted = forms[kind]()
+    assert inverted
+    torch.testing.assert_close(image, expected, rtol=0, atol=0.03)
+
+
+def test_a_faint_and_thin_stroke_is_drawn_in_full(client):
+    """Pencil on paper in a shaded room: its box counts, and what is left of it after scaling is made white again."""
+    sheet = np.full((400, 400), 170, dtype=np.uint8)
+    sheet[100:300, 199:201] = 130
+    sheet[100:104, 150:250] = 160  # fainter still, a quarter of the contrast
+    image, _ = upload(client, Image.fromarray(sheet))
+    assert image.max() == 1
+    columns = (image[0] > 0.02).any(0).nonzero()
+    assert int(columns.max() - columns.min()) + 1 == 10  # both strokes are in the box
+
+
+def test_a_bright_colour_picture_stays_as_it_is(client):
+    image, inverted = upload(client, Image.new("RGB", (48, 40), (250, 240, 230)), model="colour")
+    assert not inverted
+    assert image.min() > 0.89
+
+
+def test_more_pixels_than_the_limit_are_refused_before_they_are_unpacked(client):
+    file = io.BytesIO()
+    Image.new("1", (5001, 5000)).save(file, "PNG")
+    answer = client.post("/api/upload?model=small", content=file.getvalue())
+    assert answer.status_code == 400
+    assert "5001×5000 pixels, the limit is 25,000,000" in answer.json()["error"]
