@@ -29,7 +29,7 @@ def test_the_list_of_models(client):
     assert (small["kind"], cnn["kind"]) == ("capsnet", "cnn")
     assert (small["source"], small["trained_on"], colour["trained_on"]) == ("run", "mnist-sample", None)
     assert small["checkpoints"] == [{"step": 40, "id": "small@40"}]
-    assert small["primary"] == {"rows": 6, "columns": 6, "types": 4, "dim": 8}
+    assert small["primary"] == {"rows": 6, "columns": 6, "types": 4, "dim": 8, "stride": 2}
     assert small["decoder"] == {"kind": "fully-connected", "sizes": [160, 64, 128, 784]}
     assert (small["iterations"], small["leaky"], small["bias"], small["mask_input"]) == (3, False, True, 160)
     assert (colour["source"], colour["image_shape"], colour["classes"]) == ("folder", [3, 20, 24], list("01234"))
