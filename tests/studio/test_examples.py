@@ -6,16 +6,20 @@ import json
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 import torch
 from starlette.testclient import TestClient
 
 from torchcaps.data import sample_digits
+from torchcaps.data.augment.photometric import Standardize
+from torchcaps.data.augment.pipeline import Augmentations
 from torchcaps.eval import load_model
 from torchcaps.models.shipped import shipped_folder
 from torchcaps.studio import Catalogue, create_app
 from torchcaps.studio import catalogue as catalogue_module
+from torchcaps.studio.example_sets import sample_set
 from torchcaps.studio.looking import survey
 from torchcaps.studio.tensors import unpack_tensors
 
@@ -124,3 +128,11 @@ def test_two_who_look_for_mistakes_leave_a_thread_for_the_others(monkeypatch, sm
             gate.set()
         assert [each.result().status_code for each in waiting] == [200] * 3
     assert len(begun) == 1
+
+
+def test_pictures_are_shown_as_they_were_before_standardisation():
+    """The network is handed standardised ones; what a person sees, and the page sends back, are pixels."""
+    plain = sample_set()
+    augment = Augmentations((Standardize(),))
+    standardised = replace(plain, examples=replace(plain.examples, augment=augment))
+    assert torch.equal(standardised.pictures(torch.arange(3)), sample_digits("test").images[:3])
