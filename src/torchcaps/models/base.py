@@ -43,6 +43,8 @@ class Model(nn.Module, PyTorchModelHubMixin, library_name="torchcaps", tags=["ca
             raise TypeError(
                 f"pictures must be floating point in [0, 1], got {images.dtype}; write images.float() / 255"
             )
+        if torch.compiler.is_compiling():  # older compilers cannot trace the search for a weight
+            return
         weight = next(self.parameters(), None)  # a replica for another device has none
         if weight is None:
             return
