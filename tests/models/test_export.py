@@ -72,7 +72,7 @@ def test_what_cannot_be_exported_is_said_in_words(tmp_path):
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_torch_export_with_free_batch_size(settings):
     model = torchcaps.create_model("capsnet", **settings).eval()
-    batch = torch.export.Dim("batch", min=1)
+    batch = torch.export.Dim.DYNAMIC
     program = torch.export.export(model, (torch.rand(2, *model.image_shape),), dynamic_shapes=({0: batch},))
     images = torch.rand(5, *model.image_shape)
     torch.testing.assert_close(program.module()(images).capsules, model(images).capsules)

@@ -289,7 +289,7 @@ def test_a_network_with_every_routing_is_saved_and_loaded(name, tmp_path):
     assert json.loads((tmp_path / "config.json").read_text())["routing"] == settings
     again = torchcaps.from_pretrained(tmp_path)
     assert torch.equal(again(images).lengths, model(images).lengths)
-    assert torch.equal(again(images).lengths, out.lengths) or name in ("dynamic", "leaky")  # another order of sums
+    torch.testing.assert_close(again(images).lengths, out.lengths)  # with a trace the order of sums may be another
 
 
 def _one_setting(name):

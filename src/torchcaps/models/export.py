@@ -62,7 +62,7 @@ def export_onnx(model: Model, path: str | Path, part: str = "encoder") -> Path:
     if importlib.util.find_spec("onnxscript") is None:
         raise TorchcapsError('ONNX export needs the package onnxscript; run: pip install "torchcaps[onnx]"')
     parameter = next(model.parameters())
-    batch = torch.export.Dim("batch", min=1)
+    batch = torch.export.Dim.DYNAMIC
     images = torch.zeros(2, *model.image_shape, device=parameter.device, dtype=parameter.dtype)
     with evaluation_mode(model), torch.no_grad():
         if part == "encoder":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -48,5 +49,7 @@ class ClassifierOutput:
         return self.probabilities
 
 
-for _type in (RoutingTrace, CapsNetOutput, ClassifierOutput):
-    torch.export.register_dataclass(_type)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning)  # torch 2.6 warns of a function of its own
+    for _type in (RoutingTrace, CapsNetOutput, ClassifierOutput):
+        torch.export.register_dataclass(_type)

@@ -83,5 +83,6 @@ def _draw_maps(area: Any, axes: Any, maps: Tensor) -> None:
             axis.set(xticks=[], yticks=[])
             axis.spines[:].set_visible(True)
         row[0].set_ylabel(f"iteration {r + 1}")
-    scale = area.colorbar(shown, ax=axes.ravel().tolist(), shrink=0.8, format="{x:+.0%}")
+    scale = area.colorbar(shown, ax=axes.ravel().tolist(), shrink=0.8)
+    scale.ax.yaxis.set_major_formatter("{x:+.0%}")
     scale.set_label("against an equal share")

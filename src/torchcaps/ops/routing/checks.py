@@ -35,8 +35,8 @@ def check_sizes(**sizes: int) -> None:
 
 
 def check_number(name: str, value: float, above: float = -math.inf) -> None:
-    # A compiler cannot trace math.isfinite.
-    if not isinstance(value, int | float) or not above < value < math.inf:
+    # A compiler cannot trace math.isfinite, nor torch 2.6's a union of types.
+    if not isinstance(value, (int, float)) or not above < value < math.inf:
         raise ValueError(f"{name} must be a finite number{'' if above < 0 else f' above {above}'}, got {value!r}")
 
 
