@@ -1,6 +1,7 @@
 # Every target sets up what it needs; a second run is fast.
 PYTHON ?= python3
 VENV   := .venv
+LOWEST := .venv-lowest
 NODE   := studio-web/node_modules
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
@@ -9,7 +10,7 @@ READY  := $(VENV)/.ready
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test studio page browser lint format typecheck bench bench-studio clean
+.PHONY: help setup demo test studio page browser lint format typecheck lowest bench bench-studio clean
 
 help:            ## Show this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## ?/  make \1\t/' | expand -t 20
@@ -54,6 +55,13 @@ format: setup    ## Repair style
 typecheck: setup ## Check types
 	@$(BIN)/mypy
 
+# Old versions warn of each other, so warnings are no errors here.
+lowest:          ## Run the tests with the oldest libraries that are allowed (downloads gigabytes)
+	@$(PYTHON) -m venv $(LOWEST) && $(LOWEST)/bin/pip install --quiet --disable-pip-version-check uv
+	@$(LOWEST)/bin/uv pip compile --quiet --resolution lowest-direct --extra all -o $(LOWEST)/versions.txt pyproject.toml
+	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST) -c $(LOWEST)/versions.txt -e ".[all]" --group dev httpx
+	@PYTEST_ADDOPTS="-o filterwarnings=default" $(LOWEST)/bin/python -m pytest -n 2
+
 bench: setup     ## Measure speed on this machine, as ratios in one run
 	@$(BIN)/python -m benchmarks
 
@@ -62,4 +70,4 @@ bench-studio: setup ## Measure the studio: its page in a browser, its server und
 	@$(BIN)/python -m benchmarks.studio --clients 50 --seconds 60
 
 clean:           ## Remove the environment and caches
-	@rm -rf $(VENV) $(NODE) .pytest_cache .mypy_cache .ruff_cache .hypothesis out
+	@rm -rf $(VENV) $(LOWEST) $(NODE) .pytest_cache .mypy_cache .ruff_cache .hypothesis out

@@ -39,7 +39,7 @@ def test_wilson_refuses_what_is_no_share(arguments):
 def test_student_is_scipys(degrees, probability):
     stats = pytest.importorskip("scipy.stats")
     expected = stats.t.ppf(probability, degrees)
-    assert student_quantile(probability, degrees) == pytest.approx(expected, rel=1e-9)
+    assert student_quantile(probability, degrees) == pytest.approx(expected, rel=1e-8)  # SciPy before 1.12 is no better
     assert student_quantile(1 - probability, degrees) == pytest.approx(-expected, rel=1e-7)
 
 
