@@ -132,6 +132,22 @@ def test_ctrl_c_ends_it_cleanly_and_another_address_is_warned_about(small_run):
     assert "Traceback" not in errors
 
 
+def test_ctrl_c_at_the_very_first_moment_ends_it_cleanly(small_run):
+    program = (
+        "import os, signal, sys\n"
+        "from torchcaps.studio.catalogue import Catalogue\n"
+        "from torchcaps.studio.server import serve\n"
+        "try:\n"
+        "    serve(Catalogue([sys.argv[1]]), browser=False, say=lambda line: os.kill(os.getpid(), signal.SIGINT))\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    command = [sys.executable, "-c", program, str(small_run)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.returncode, result.stdout) == (0, "interrupted\n")
+    assert "Traceback" not in result.stderr
+
+
 def test_answers_are_not_held_back(port):
     """Headers and body leave in two parts; with Nagle's algorithm each answer would take 40 ms more."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)

@@ -99,9 +99,9 @@ def _announcing_server(config: uvicorn.Config, started: Callable[[uvicorn.Server
     interrupts: list[int] = []
 
     class Announcing(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            started(self)
+        async def main_loop(self) -> None:
+            started(self)  # not earlier: until here an interrupt would leave the application without its end
+            await super().main_loop()
 
         def run(self, sockets: list[socket.socket] | None = None) -> None:
             super().run(sockets)
