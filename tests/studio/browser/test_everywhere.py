@@ -174,6 +174,7 @@ def test_no_verdict_before_the_answer(screens):
 def test_what_failed_is_not_hidden_by_another_answer(screens):
     page = screens.go("screen=routing&index=7")
     page.wait_for_selector("#coefficients")
+    screens.allow()
     page.route("**/votes", lambda route: route.fulfill(status=500, json={"error": "no votes today"}))
     screens.slow_down("/forward", 400)
     page.keyboard.press("]")
@@ -184,17 +185,16 @@ def test_what_failed_is_not_hidden_by_another_answer(screens):
     page.unroute("**/votes")
     page.keyboard.press("]")
     alert.wait_for(state="hidden")
-    screens.complaints.clear()  # the browser itself notes the error
 
 
 def test_statistics_that_failed_are_not_waited_for(screens):
+    screens.allow()
     screens.page.route("**/statistics", lambda route: route.fulfill(status=500, json={"error": "no statistics"}))
     page = screens.go("screen=dimensions&range=sigma")
     page.get_by_role("alert").get_by_text("no statistics").wait_for()
     page.keyboard.press("]")
     page.get_by_role("alert").wait_for(state="hidden")
     assert page.get_by_text("Measuring").count() == 0
-    screens.complaints.clear()  # the browser itself notes the error
 
 
 def test_checkpoints_can_be_scrubbed(screens):
@@ -270,6 +270,7 @@ def test_a_server_that_comes_back_is_found(open_screens, networks):
     with running_studio(models) as studio:
         screens = open_screens(studio.address)
         page = screens.go("index=10")
+        screens.allow()  # nobody answers between the two servers, nor after them
     page.keyboard.press("]")
     page.get_by_role("alert").wait_for()
     with running_studio(models, "--port", str(studio.port)):
@@ -278,4 +279,3 @@ def test_a_server_that_comes_back_is_found(open_screens, networks):
         truth = int(sample_digits("test").labels[11])
         page.get_by_text(f"True class {truth}").wait_for()
         page.wait_for_selector("#reconstruction[data-ready=true]")
-    screens.complaints.clear()  # the browser itself notes that nobody answered
