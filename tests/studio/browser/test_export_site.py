@@ -93,7 +93,7 @@ def test_two_digits_are_laid_over_each_other_for_a_network_of_pairs(open_screens
         screens = open_screens(f"{address}site/")
         page = screens.go("screen=overlap&input=overlay")
         page.wait_for_selector("#pair[data-ready=true]")
-        assert page.locator(".hidden-text", has_text="true class").count() == 2  # and not the four of two pairs
+        assert page.locator("button .hidden-text", has_text="true class").count() == 2  # and not the four of two pairs
 
 
 def test_a_written_example_needs_no_encoder(open_screens, site_address, networks):
