@@ -43,7 +43,7 @@ class Screens:
     def __init__(self, context: Any, address: str) -> None:
         self.context, self.address = context, address
         self.complaints: list[str] = []
-        self._allowed: list[str] = []
+        self.loads_may_fail = False  # the browser notes what a test breaks on purpose
         self.strangers: list[str] = []
         self.page = context.new_page()
         self.page.set_default_timeout(15_000)
@@ -52,17 +52,14 @@ class Screens:
         self.page.on("request", self._asked)
 
     def _heard(self, message: Any) -> None:
-        if message.type in ("error", "warning") and not any(text in message.text for text in self._allowed):
+        expected = self.loads_may_fail and message.text.startswith("Failed to load resource")
+        if message.type in ("error", "warning") and not expected:
             self.complaints.append(message.text)
 
     def _asked(self, request: Any) -> None:
         parts = urlsplit(request.url)
         if parts.scheme not in ("blob", "data", "about") and parts.netloc != urlsplit(self.address).netloc:
             self.strangers.append(request.url)
-
-    def allow(self, text: str = "Failed to load resource") -> None:
-        """From now on messages with this text are no complaints: the browser notes what the test breaks on purpose."""
-        self._allowed.append(text)
 
     def close(self) -> None:
         self.context.close()

@@ -174,7 +174,7 @@ def test_no_verdict_before_the_answer(screens):
 def test_what_failed_is_not_hidden_by_another_answer(screens):
     page = screens.go("screen=routing&index=7")
     page.wait_for_selector("#coefficients")
-    screens.allow()
+    screens.loads_may_fail = True
     page.route("**/votes", lambda route: route.fulfill(status=500, json={"error": "no votes today"}))
     screens.slow_down("/forward", 400)
     page.keyboard.press("]")
@@ -188,7 +188,7 @@ def test_what_failed_is_not_hidden_by_another_answer(screens):
 
 
 def test_statistics_that_failed_are_not_waited_for(screens):
-    screens.allow()
+    screens.loads_may_fail = True
     screens.page.route("**/statistics", lambda route: route.fulfill(status=500, json={"error": "no statistics"}))
     page = screens.go("screen=dimensions&range=sigma")
     page.get_by_role("alert").get_by_text("no statistics").wait_for()
@@ -270,7 +270,7 @@ def test_a_server_that_comes_back_is_found(open_screens, networks):
     with running_studio(models) as studio:
         screens = open_screens(studio.address)
         page = screens.go("index=10")
-        screens.allow()  # nobody answers between the two servers, nor after them
+        screens.loads_may_fail = True  # nobody answers between the two servers, nor after them
     page.keyboard.press("]")
     page.get_by_role("alert").wait_for()
     with running_studio(models, "--port", str(studio.port)):

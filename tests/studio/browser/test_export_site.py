@@ -113,7 +113,7 @@ def test_a_written_example_needs_no_encoder(open_screens, site_address, networks
 
 def test_an_encoder_that_cannot_start_is_an_error_in_words(open_screens, site_address):
     screens = open_screens(site_address)
-    screens.allow()
+    screens.loads_may_fail = True
     screens.page.route("**/worker.js", lambda route: route.abort())
     page = screens.go()
     page.get_by_text("Draw", exact=True).click()

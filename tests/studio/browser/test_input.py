@@ -107,7 +107,7 @@ def test_what_is_no_picture_is_refused_in_words(screens, tmp_path):
     page = screens.go("input=upload")
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"not a picture")
-    screens.allow()
+    screens.loads_may_fail = True
     page.set_input_files("#file", broken)
     page.get_by_role("alert").wait_for()
     assert len(page.get_by_role("alert").inner_text()) > 20
