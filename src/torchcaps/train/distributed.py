@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,15 +69,22 @@ def joined_world(device: str = "auto") -> Iterator[World]:
         torch.cuda.set_device(chosen)
     mine = not dist.is_initialized()
     if mine:
-        if chosen.type == "cuda":
-            dist.init_process_group("nccl", device_id=chosen)
-        else:
-            dist.init_process_group("gloo")
+        _open_group(chosen)
     try:
         yield World(chosen, rank, size)
     finally:
         if mine:
             dist.destroy_process_group()
+
+
+def _open_group(device: torch.device) -> None:
+    # The functions of this module take the world as a default argument. Imported while there is one, as the wrapper of
+    # gradients does, they keep it and its threads past its end, and a late thread aborts the process at its exit.
+    importlib.import_module("torch.distributed.nn.functional")
+    if device.type == "cuda":
+        dist.init_process_group("nccl", device_id=device)
+    else:
+        dist.init_process_group("gloo")
 
 
 def process_rank() -> int:
