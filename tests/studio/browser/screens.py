@@ -45,11 +45,14 @@ class Screens:
         self.complaints: list[str] = []
         self.loads_may_fail = False  # the browser notes what a test breaks on purpose
         self.strangers: list[str] = []
+        self.asked, self.answered = 0, 0
         self.page = context.new_page()
         self.page.set_default_timeout(15_000)
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", self._asked)
+        self.page.on("requestfinished", self._answered)
+        self.page.on("requestfailed", self._answered)
 
     def _heard(self, message: Any) -> None:
         expected = self.loads_may_fail and message.text.startswith("Failed to load resource")
@@ -57,9 +60,13 @@ class Screens:
             self.complaints.append(message.text)
 
     def _asked(self, request: Any) -> None:
+        self.asked += 1
         parts = urlsplit(request.url)
         if parts.scheme not in ("blob", "data", "about") and parts.netloc != urlsplit(self.address).netloc:
             self.strangers.append(request.url)
+
+    def _answered(self, _request: Any) -> None:
+        self.answered += 1
 
     def close(self) -> None:
         self.context.close()
@@ -70,6 +77,15 @@ class Screens:
         self.page.goto(f"{self.address}#{state}")
         self.page.wait_for_selector("#screen h2")
         return self.page
+
+    def settle(self, milliseconds: int = 400) -> None:
+        """Until the page has waited for no answer for so long; by its own clock, which lags when the page does."""
+        for _ in range(50):
+            before = self.asked
+            self.page.evaluate("time => new Promise((resolve) => setTimeout(resolve, time))", milliseconds)
+            if self.asked == self.answered == before:
+                return
+        raise AssertionError(f"{self.asked - self.answered} answers are still waited for")
 
     def slow_down(self, part: str, milliseconds: int) -> None:
         """Answers to addresses with this part in them come late, as from a busy machine."""

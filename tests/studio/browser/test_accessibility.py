@@ -39,7 +39,7 @@ def test_axe_finds_no_violation(look):
     page.add_script_tag(path=AXE)
     for state in STATES.values():
         page.evaluate("state => { location.hash = state; }", state)
-        page.wait_for_timeout(400)
+        look.settle()
         assert page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0, f"{state} sticks out"
         for twin in page.locator("#screen details > summary").all():
             twin.click()
@@ -88,7 +88,7 @@ def test_a_second_finger_leaves_the_drawing_alone(open_screens, studio_address):
     touch("touchMove", (0.5, 0.7), (0.8, 0.9))
     touch("touchMove", (0.5, 0.9), (0.7, 0.9))
     touch("touchEnd")
-    page.wait_for_timeout(200)
+    screens.settle(200)
     drawn = screens.grey("#pad").view(140, 140)
     assert bool((drawn[20:120, 70] > 200).all())  # the stroke is whole
     assert bool((drawn[:, 100:] == 0).all())

@@ -128,11 +128,12 @@ def test_classes_that_are_words_are_shown_whole(open_screens, any_address, scree
 
 
 def test_a_network_of_one_class(open_screens, any_address):
-    page = open_screens(any_address).go("model=single")
+    screens = open_screens(any_address)
+    page = screens.go("model=single")
     page.wait_for_function("() => document.querySelector('[role=status]').textContent.startsWith('Capsule network: ')")
     for key in "2345":
         page.keyboard.press(key)
-        page.wait_for_timeout(200)
+        screens.settle(200)
 
 
 def test_only_grey_pictures_are_said_to_be_inverted(open_screens, any_address):
@@ -196,7 +197,7 @@ def test_what_waits_for_one_network_is_not_asked_of_the_next(open_screens, any_a
     for j in (0, 1, 2):
         page.locator("aside.right ul button").nth(j).click()
     page.select_option("header select", "capsnet-em")
-    page.wait_for_timeout(1500)
+    screens.settle(1500)
     assert page.get_by_role("alert").count() == 0
 
 
@@ -208,6 +209,6 @@ def test_no_picture_is_asked_for_in_the_set_of_another_network(open_screens, any
     page.keyboard.press("]")
     page.keyboard.press("]")
     page.evaluate("() => { location.hash = 'model=efficient-capsnet&index=700'; }")
-    page.wait_for_timeout(1500)
+    screens.settle(1500)
     assert page.get_by_role("alert").count() == 0
     assert page.locator("#index").input_value() == "0"

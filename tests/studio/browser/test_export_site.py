@@ -62,7 +62,7 @@ def test_the_guide_takes_the_pictures_that_are_there(open_screens, site_address)
     page = screens.go("screen=guide")
     page.click("#guide-start")
     for _ in range(10):
-        page.wait_for_timeout(150)
+        screens.settle(150)
         assert page.get_by_role("alert").count() == 0
         page.click("#guide-next")
     page = screens.go("index=499&input=overlay&first=498&second=497")

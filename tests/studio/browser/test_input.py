@@ -61,7 +61,8 @@ def test_the_last_choice_of_inversion_wins(screens, paper_five):
     screens.slow_down("invert=yes", 800)
     page.get_by_text("Invert", exact=True).click()
     page.get_by_text("As it is", exact=True).click()
-    page.wait_for_timeout(1500)
+    page.get_by_text("Taken as it is.").wait_for()
+    screens.settle(1500)
     assert page.get_by_text("Taken as it is.").is_visible()
 
 
@@ -74,7 +75,7 @@ def test_a_file_can_be_chosen_again_and_stays_while_other_inputs_are_shown(scree
     page.get_by_text("Upload", exact=True).click()
     page.get_by_text("As it is", exact=True).click()
     page.get_by_text("Taken as it is.").wait_for()
-    page.wait_for_timeout(300)  # until the address is written
+    screens.settle()  # until the address is written
     page.reload()
     page.get_by_text("For the next picture").wait_for()  # a switch that does nothing now says so
 
@@ -138,7 +139,7 @@ def test_a_filter_moves_to_the_first_picture_that_fits(screens):
 def test_an_address_keeps_its_picture_beside_a_filter(screens):
     page = screens.go("index=98&label=5")
     page.get_by_text("50 of 500").wait_for()
-    page.wait_for_timeout(300)
+    screens.settle()
     assert page.locator("#index").input_value() == "98"
 
 
@@ -181,7 +182,7 @@ def test_a_filter_that_answers_late_is_not_taken(screens):
     page.get_by_label("Only mistakes").check()
     page.wait_for_timeout(50)
     page.get_by_label("Only mistakes").uncheck()
-    page.wait_for_timeout(1500)
+    screens.settle(1500)
     assert page.get_by_text("500 of 500").is_visible()
 
 
@@ -192,7 +193,7 @@ def test_the_drawing_is_centred_as_mnist_is(screens):
     page.mouse.down()
     page.mouse.move(box["x"] + 30, box["y"] + 80, steps=5)
     page.mouse.up()
-    page.wait_for_timeout(200)
+    screens.settle(200)
     seen = screens.grey("#seen").view(28, 28).float()
     rows = (seen.sum(1) > 0).nonzero()
     assert 18 <= int(rows.max() - rows.min()) <= 22

@@ -29,7 +29,7 @@ def test_the_letters_of_the_browser_fit_every_window(chromium, studio_address, l
     page.get_by_role("button", name="Change").click()
     for state in STATES.values():
         page.evaluate("state => { location.hash = state; }", state)
-        page.wait_for_timeout(200)
+        screens.settle(200)
         for width in (320, 390, 820, 1280, 1920):
             page.set_viewport_size({"width": width, "height": 800})
             assert page.evaluate(STICKING_OUT) == [], f"{state} at {width}"
@@ -39,9 +39,10 @@ def test_the_letters_of_the_browser_fit_every_window(chromium, studio_address, l
 
 @pytest.mark.parametrize("screen", ["look", "routing", "affine"])
 def test_the_words_of_graphs_can_be_read_on_a_phone(open_screens, studio_address, screen):
-    page = open_screens(studio_address, 390, 844).go(f"screen={screen}")
+    screens = open_screens(studio_address, 390, 844)
+    page = screens.go(f"screen={screen}")
     page.wait_for_selector("#screen svg text")
-    page.wait_for_timeout(200)
+    screens.settle(200)
     sizes = page.locator("#screen svg text").evaluate_all(
         "words => words.map(word => parseFloat(getComputedStyle(word).fontSize) * word.getScreenCTM().d)"
     )

@@ -46,8 +46,7 @@ def test_another_network_is_not_shown_with_the_answer_of_the_last(open_screens, 
     page = screens.go("model=capsnet-mnist")
     screens.slow_down("/forward", 600)
     page.locator("header select").select_option("capsnet-fashion")
-    page.wait_for_timeout(300)
-    assert screens.lengths() == []
+    page.wait_for_function("() => document.querySelectorAll('[data-length]').length === 0")
     page.wait_for_selector("#screen h2")
     assert page.locator("#screen h2").first.inner_text().startswith("The longest capsule is ")
 
