@@ -6,13 +6,14 @@ import os
 
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)  # the workers share the cores
 
-settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
-settings.load_profile("no deadline")
+# A busy machine is no failure.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.fixture(autouse=True)
