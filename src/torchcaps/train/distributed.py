@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.distributed as dist
@@ -24,6 +24,7 @@ class World:
     device: torch.device
     rank: int = 0
     size: int = 1
+    _wrapped: list[nn.Module] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def is_main(self) -> bool:
@@ -53,7 +54,20 @@ class World:
         if self.size == 1:
             return module
         ids = [self.device.index] if self.device.type == "cuda" else None
-        return nn.parallel.DistributedDataParallel(module, device_ids=ids)
+        wrapped = nn.parallel.DistributedDataParallel(module, device_ids=ids)
+        self._wrapped.append(wrapped)
+        return wrapped
+
+    def leave(self) -> None:
+        """End the process group, and its threads with it.
+
+        Wrapped modules let go of it first. The last to hold it waits for its threads, and a module would do so without
+        giving the interpreter free, which a thread may need to drop its last tensor: neither would ever end.
+        """
+        for wrapped in self._wrapped:
+            for holder in ("reducer", "logger", "process_group"):
+                setattr(wrapped, holder, None)
+        dist.destroy_process_group()
 
 
 @contextmanager
@@ -70,11 +84,12 @@ def joined_world(device: str = "auto") -> Iterator[World]:
     mine = not dist.is_initialized()
     if mine:
         _open_group(chosen)
+    world = World(chosen, rank, size)
     try:
-        yield World(chosen, rank, size)
+        yield world
     finally:
         if mine:
-            dist.destroy_process_group()
+            world.leave()
 
 
 def _open_group(device: torch.device) -> None:
