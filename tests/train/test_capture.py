@@ -1,17 +1,22 @@
-"""On a GPU: the captured and compiled step takes the steps of the plain one."""
+"""The captured and compiled step takes the steps of the plain one, most of it on a GPU only."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
+import weakref
 
 import pytest
 import torch
 
-from torchcaps.train import fit, load_recipe
+from torchcaps.train import engine, fit, load_recipe
 from torchcaps.train.capture import wants_compile
 from torchcaps.train.distributed import World
 from torchcaps.train.feed import Feed, load_source
+from torchcaps.train.interrupt import OutOfTimeError
 from torchcaps.train.recipe import TrainingSection
+from torchcaps.train.step import TrainingStep
 from training_runs import losses, random_source, records, same_weights, tiny_recipe, train_tiny, weights
 
 gpu = pytest.mark.gpu
@@ -138,3 +143,24 @@ def test_what_cannot_be_compiled_runs_as_it_is(tmp_path, monkeypatch, broken, mo
         "RuntimeError: no code for the batch",
         "RuntimeError: no code for the network",
     ][:notes]
+
+
+@pytest.mark.parametrize("seconds", [None, 0])
+def test_nothing_compiled_is_left_of_a_run(tmp_path, monkeypatch, seconds):
+    """A compiled module has copies of all attributes, and would keep the process group that a wrapper of it holds."""
+    compiled, steps = [], []
+
+    def compiler(target, **_options):
+        compiled.append(weakref.ref(copy := functools.wraps(target)(lambda *inputs: target(*inputs))))
+        return copy
+
+    def keep_step(*arguments):
+        steps.append(TrainingStep(*arguments))
+        return steps[-1]
+
+    monkeypatch.setattr(torch, "compile", compiler)
+    monkeypatch.setattr(engine, "TrainingStep", keep_step)
+    with pytest.raises(OutOfTimeError) if seconds == 0 else contextlib.nullcontext():
+        train_tiny(tmp_path / "run", "training.compile=on", seconds=seconds)
+    assert [copy() for copy in compiled] == [None, None]
+    assert isinstance(steps[0].objective, torch.nn.Module)

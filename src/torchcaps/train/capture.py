@@ -74,6 +74,10 @@ class StepRunner:
             self._on_side_stream(self.step)
         self._taken += 1
 
+    def release(self) -> None:
+        """Give the step back as it was; its compiled form has copies of all that the wrapper of gradients holds."""
+        self.step.objective, self.step.batch = self._plain, self.step.feed.batch
+
     def _may_capture(self, section: TrainingSection, world: World) -> bool:
         if section.capture == "off":
             return False

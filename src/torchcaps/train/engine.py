@@ -128,6 +128,15 @@ class Engine:
             torch.backends.cudnn.benchmark = True  # every batch has the same shape, so the search pays
             torch.cuda.reset_peak_memory_stats(self.world.device)  # of a run before this one
         runner = StepRunner(self.step, self.recipe.training, self.world, compiled, self._note)
+        try:
+            self._train(runner, stop)
+        finally:
+            runner.release()
+        if self.world.is_main:
+            save_model(self.folder.final, self.weights_to_evaluate)
+        self.world.wait()
+
+    def _train(self, runner: StepRunner, stop: StopRequest) -> None:
         self.model.train()
         saved = self.done
         look = STEPS_BETWEEN_LOOKS_AT_SIGNALS.get(self.world.device.type, 1) if self.world.size > 1 else 1
@@ -158,9 +167,6 @@ class Engine:
                 if saved != self.done:
                     self._save()
                 raise stop.error(f"stopped at step {self.done} of {self.total_steps} and saved")
-        if self.world.is_main:
-            save_model(self.folder.final, self.weights_to_evaluate)
-        self.world.wait()
 
     def _record(self, mode: str) -> None:
         """Read the sums from the device (the only place that waits for it), check them, write them down."""
