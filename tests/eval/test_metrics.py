@@ -15,7 +15,7 @@ from torchcaps.eval import (
     reconstruction_errors,
 )
 from torchcaps.eval.metrics import Calibration
-from torchcaps.train.objective import count_wrong
+from torchcaps.train.objective import is_wrong
 
 N, J = 300, 7
 
@@ -135,4 +135,4 @@ def test_training_and_evaluation_count_by_the_same_rule(kind):
     first, other = torch.randint(0, 10, (1000,)), torch.randint(1, 10, (1000,))
     two = torch.stack([first, (first + other) % 10], dim=1)
     labels = {"one": first, "two": two, "any": torch.nn.functional.one_hot(first, 10).bool()}[kind]
-    assert int(count_wrong(scores, labels)) == exact_match_error(scores, labels).count
+    assert int(is_wrong(scores, labels).sum()) == exact_match_error(scores, labels).count

@@ -236,6 +236,7 @@ def test_pairs_are_turned_as_they_are_seen():
     task = Task(model, recipe, load("mnist-sample"), "test", torch.device("cpu"), limit=12)
     measured = split_turns_and_couplings(task)
     assert measured.error == measured.extras["rotation 0"]
+    assert measured.wrong is None  # a pair stands in no split
     assert {share.total for name, share in measured.extras.items() if name.startswith("rotation")} == {12}
     turned = [measured.extras[f"turned ±{degrees}°"] for degrees in (15, 30, 45)]
     assert {share.total for share in turned} == {24}

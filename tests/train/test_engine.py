@@ -20,7 +20,7 @@ from torchcaps.errors import DataError
 from torchcaps.train import engine, fit, load_recipe
 from torchcaps.train.distributed import World
 from torchcaps.train.feed import Feed
-from torchcaps.train.objective import Objective, count_wrong
+from torchcaps.train.objective import Objective, is_wrong
 from torchcaps.train.recipe import RecipeError
 from torchcaps.train.schedule import ema_weight, learning_rate
 from training_runs import losses, random_source, records, same_weights, tiny_recipe, train_tiny, weights
@@ -111,11 +111,13 @@ def test_baselines_are_trained_by_the_loss_of_their_logits():
     torch.testing.assert_close(Objective(pairs)(images, truth.bool(), images).total, expected)
 
 
-def test_counting_errors():
+def test_which_examples_are_wrong():
     scores = torch.tensor([[0.9, 0.8, 0.1], [0.2, 0.6, 0.7]])
-    assert int(count_wrong(scores, torch.tensor([0, 1]))) == 1
-    assert int(count_wrong(scores, torch.tensor([[1, 0], [0, 1]]))) == 1  # both must be right, in any order
-    assert int(count_wrong(scores, torch.tensor([[True, True, False], [False, False, True]]))) == 1
+    assert is_wrong(scores, torch.tensor([0, 1])).tolist() == [False, True]
+    pairs = torch.tensor([[1, 0], [0, 1]])  # both must be right, in any order
+    assert is_wrong(scores, pairs).tolist() == [False, True]
+    any_number = torch.tensor([[True, True, False], [False, False, True]])
+    assert is_wrong(scores, any_number).tolist() == [False, True]
 
 
 def test_the_test_split_is_never_read(tmp_path):

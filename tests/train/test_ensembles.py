@@ -73,7 +73,8 @@ def test_an_ensemble_counts_what_its_members_say_together(runs):
         for seed in range(3):
             model = torchcaps.from_pretrained(root / "plain" / f"seed{seed}" / "final").eval()
             total += model(source.test.images / 255).capsules.norm(dim=-1)
-    assert found.errors == int((total.argmax(dim=1) != source.test.labels).sum())
+    assert found.wrong == tuple((total.argmax(dim=1) != source.test.labels).nonzero()[:, 0].tolist())
+    assert found.errors == len(found.wrong)
     assert (found.examples, found.data, found.split, found.seed) == (500, "mnist-sample", "test", 0)
     assert (found.weights, found.precision) == ("ensemble of 3", "fp32")
     assert found.members == ("plain/seed0", "plain/seed1", "plain/seed2")
@@ -91,7 +92,9 @@ def test_the_table_and_the_records_have_a_row(runs, tmp_path):
     assert rows["one network"][2] == "3"
     assert rows["three networks"][0] == f"{found.error.percent:.3f}"
     assert rows["three networks"][2] == "1"
-    assert rows["three networks"][-1] == f"{found.errors} of 500"
+    assert rows["three networks"][-2:] == (f"{found.errors} of 500", "–")
+    together = set.intersection(*(set(member.wrong) for member in read_results(root, ["plain"])["plain"]))
+    assert rows["one network"][-1] == str(len(together))
     assert collect_records(STUDY, root, tmp_path) == 4
     assert result_of(tmp_path) == found
     assert study_table(STUDY, tmp_path).rows == study_table(STUDY, root).rows

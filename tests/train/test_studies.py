@@ -30,7 +30,7 @@ from torchcaps.train.studies import (
     study_table,
 )
 from torchcaps.train.studies.definition import scaled
-from torchcaps.train.studies.measure import Measurement
+from torchcaps.train.studies.measure import Measurement, share_of
 from torchcaps.train.studies.search import SEARCHES
 from torchcaps.train.studies.sweep import banded, sweep_points, write_sweeps
 from torchcaps.train.tables import differing_keys
@@ -169,6 +169,8 @@ def test_a_study_on_held_out_digits_never_reads_the_test_split(tmp_path, monkeyp
     assert run_study(tiny_study(), options(tmp_path), silent)
     (result,) = read_results(tmp_path, ["plain"])["plain"]
     assert (result.split, result.examples) == ("validation", 100)
+    assert len(result.wrong) == result.errors > 0
+    assert set(result.wrong) < set(range(100))
     assert result.weights == "averaged"
     with pytest.raises(AssertionError, match="asked the test split"):
         run_study(tiny_study(split="test"), options(tmp_path / "test"), silent)
@@ -199,13 +201,17 @@ def test_a_run_that_fails_is_noted_and_the_others_go_on(tmp_path, monkeypatch):
 def test_counting_agrees_with_evaluation():
     torch.manual_seed(1)
     source, model = load("mnist-sample"), torchcaps.create_model("small-cnn", channels=2, hidden=8).eval()
-    counted = Measurement(tiny_recipe(), source, "test", torch.device("cpu")).error(model)
-    assert counted == evaluate(model, source.test).error
+    measurement = Measurement(tiny_recipe(), source, "test", torch.device("cpu"))
+    wrong = measurement.errors(model)
+    assert share_of(wrong) == evaluate(model, source.test).error
+    assert measurement.positions(wrong) == tuple(sorted(evaluate(model, source.test).wrong().tolist()))
     pairs_model = torchcaps.create_model("small-cnn", image_shape=(1, 36, 36), channels=2, hidden=8, multi_label=True)
     recipe = tiny_recipe("data.task=multimnist", "data.augment=[]", "data.variant=official")
-    counted = Measurement(recipe, source, "test", torch.device("cpu"), pairs=300).error(pairs_model)
+    measurement = Measurement(recipe, source, "test", torch.device("cpu"), pairs=300)
+    wrong = measurement.errors(pairs_model)
     multi = MultiMNIST(source.test, "official")
-    assert counted == evaluate_pairs(pairs_model, multi, spread_pairs(multi, 300)).error
+    assert share_of(wrong) == evaluate_pairs(pairs_model, multi, spread_pairs(multi, 300)).error
+    assert measurement.positions(wrong) is None
 
 
 def test_a_measurement_that_runs_out_of_time_leaves_no_result(tmp_path, monkeypatch):
@@ -225,7 +231,8 @@ def test_finished_runs_can_be_measured_on_more_examples(tmp_path):
     before = weights(tmp_path / "plain" / "seed0")
     for again, expected in ((False, 20), (True, 30)):
         assert run_study(study, options(tmp_path, changes=changes, limit=30, measure_again=again), silent)
-        assert read_results(tmp_path, ["plain"])["plain"][0].examples == expected
+        (result,) = read_results(tmp_path, ["plain"])["plain"]
+        assert (result.examples, result.wrong) == (expected, None)
     assert same_weights(before, weights(tmp_path / "plain" / "seed0"))
 
 

@@ -44,9 +44,11 @@ def test_the_tables_among_the_records_are_what_the_records_give(study, folder, t
         assert file.read_text() == (RECORDS / folder / file.name).read_text(), file.name
 
 
-def write_result(root: Path, cell: str, seed: int, errors: int, data: str = "mnist") -> None:
+def write_result(
+    root: Path, cell: str, seed: int, errors: int, data: str = "mnist", wrong: tuple[int, ...] | None = None
+) -> None:
     folder = root / cell / f"seed{seed}"
-    result = StudyResult(cell, seed, "test", data, errors, 10_000, "last", "fp32", 1000, 50, 2.0, 1.5)
+    result = StudyResult(cell, seed, "test", data, errors, 10_000, "last", "fp32", 1000, 50, 2.0, 1.5, wrong=wrong)
     result.write(folder)
     assert StudyResult.read(folder / "result.json") == result
     for name in ("recipe.toml", "environment.json", "metrics.jsonl"):
@@ -133,6 +135,24 @@ def test_a_row_says_of_how_many_examples_and_seeds_a_number_is(tmp_path):
     row = dict(zip(table.head, table.rows[0], strict=True))
     assert row["errors of each seed"] == "5 of 50, 5 of 200"
     assert row["held out"] == "10.000 (1 of 2 seeds)"
+
+
+def test_a_row_says_how_many_examples_every_seed_gets_wrong(tmp_path):
+    study = tiny_study(Cell("older", "demo", (), {"what": "older"}), Cell("none", "demo", (), {"what": "none"}))
+    write_result(tmp_path, "plain", 0, 3, wrong=(2, 7, 900))
+    assert "wrong in every seed" not in study_table(study, tmp_path).head  # of one seed it says nothing
+    write_result(tmp_path, "plain", 1, 2, wrong=(7, 900))
+    write_result(tmp_path, "plain", 2, 3, wrong=(5, 7, 900))
+    write_result(tmp_path, "older", 0, 3, wrong=(2, 7, 900))
+    write_result(tmp_path, "older", 1, 2)  # a result that was written before the examples were
+    for seed in range(2):
+        write_result(tmp_path, "none", seed, 0, wrong=())
+    table = study_table(study, tmp_path)
+    assert table.head[-1] == "wrong in every seed"
+    assert [row[-1] for row in table.rows] == ["2", "–", "0"]
+    folds = study_table(replace(study, folds=True), tmp_path)  # each seed has examples of its own
+    assert "wrong in every seed" not in folds.head
+    assert (tmp_path / "plain/seed0/result.json").read_text().count('"wrong": "2 7 900"') == 1
 
 
 @pytest.mark.parametrize("data", ["multimnist:paper:mnist", "affnist-like"])

@@ -12,7 +12,7 @@ from torchcaps import ops
 from torchcaps.models import Model
 from torchcaps.nn import CapsuleLoss
 
-__all__ = ["Objective", "StepTerms", "count_wrong"]
+__all__ = ["Objective", "StepTerms", "is_wrong"]
 
 PRESENCE = 0.5  # where a picture may show any number of classes
 
@@ -57,7 +57,7 @@ class Objective(nn.Module):
             out = self.model(images)
             capsules = isinstance(self.loss, CapsuleLoss)
             drawn = self._draw(out.capsules, labels) if capsules and has_decoder(self.model) else None
-        wrong = count_wrong(out.scores.detach(), labels)
+        wrong = is_wrong(out.scores.detach(), labels).sum()
         truth = labels if labels.ndim == 1 or labels.dtype == torch.bool else ops.multi_hot(labels, out.scores.shape[1])
         if not capsules:
             if isinstance(self.loss, nn.BCEWithLogitsLoss) and truth.ndim == 1:
@@ -82,15 +82,15 @@ def has_decoder(model: nn.Module) -> bool:
     return getattr(model, "decoder", None) is not None
 
 
-def count_wrong(scores: Tensor, labels: Tensor) -> Tensor:
-    """How many examples of a batch are wrong, as a scalar on its device; nothing waits for the device.
+def is_wrong(scores: Tensor, labels: Tensor) -> Tensor:
+    """Which examples of a batch are wrong, bool ``[B]`` on its device; nothing waits for the device.
 
     One class ``[B]``: the highest score. K classes ``[B, K]``: the K highest, all of them right. Any number, bool
     ``[B, J]``: every score above one half.
     """
     if labels.dtype == torch.bool:
-        return ((scores > PRESENCE) != labels).any(dim=1).sum()
+        return ((scores > PRESENCE) != labels).any(dim=1)
     if labels.ndim == 1:
-        return (scores.argmax(dim=1) != labels).sum()
+        return scores.argmax(dim=1) != labels
     best = scores.topk(labels.shape[1], dim=1).indices.sort(dim=1).values
-    return (best != labels.sort(dim=1).values).any(dim=1).sum()
+    return (best != labels.sort(dim=1).values).any(dim=1)

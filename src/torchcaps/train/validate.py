@@ -7,7 +7,7 @@ import torch
 from torchcaps.models import Model
 from torchcaps.models.mode import evaluation_mode
 from torchcaps.train.feed import Feed
-from torchcaps.train.objective import count_wrong
+from torchcaps.train.objective import is_wrong
 
 __all__ = ["count_held_out_errors"]
 
@@ -24,5 +24,5 @@ def count_held_out_errors(model: Model, feed: Feed, precision: torch.dtype) -> i
         for example in feed.held_out(BATCH.get(device.type, 250)):
             with torch.autocast(device.type, precision if half else None, enabled=half):
                 scores = model(example.images).scores
-            wrong += count_wrong(scores, example.labels)
+            wrong += is_wrong(scores, example.labels).sum()
     return int(wrong)

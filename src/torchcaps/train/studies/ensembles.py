@@ -44,6 +44,7 @@ def joined_result(cell: Cell, split: str, measured: Measured, members: Sequence[
         extras=measured.counts,
         couplings=measured.couplings,
         members=tuple(f"{member.cell}/seed{member.seed}" for member in members),
+        wrong=measured.wrong,
     )
 
 

@@ -21,10 +21,10 @@ from torchcaps.eval.precision import full_precision
 from torchcaps.eval.recipe_facts import DataChoice
 from torchcaps.models import Model
 from torchcaps.train.engine import choose_precision
-from torchcaps.train.objective import count_wrong
+from torchcaps.train.objective import is_wrong
 from torchcaps.train.recipe import Recipe
 
-__all__ = ["Measurement", "count_errors", "measured_split"]
+__all__ = ["Measurement", "find_errors", "measured_split", "share_of"]
 
 BATCH = {"cuda": 2000}
 SMALL_BATCH = 250
@@ -75,26 +75,30 @@ class Measurement:
             for batch in evaluation_batches(self.split, size, self.device, build(self.recipe.data.augment)):
                 yield batch.images, batch.labels
 
-    def error(self, model: Model, watch: Watch | None = None) -> Proportion:
-        """Count the wrong ones; ``watch(done, total)`` is called now and then and may raise to stop."""
-        return count_errors(model.to(self.device), self.batches(), self.total, self.precision, watch)
+    def errors(self, model: Model, watch: Watch | None = None) -> Tensor:
+        """Which are wrong, bool ``[total]``; ``watch(done, total)`` is called now and then and may raise to stop."""
+        return find_errors(model.to(self.device), self.batches(), self.total, self.precision, watch)
+
+    def positions(self, wrong: Tensor) -> tuple[int, ...] | None:
+        """Where in the split the wrong examples stand; pairs stand in none."""
+        return None if self._pairs is not None else tuple(wrong.nonzero()[:, 0].tolist())
 
 
 @torch.no_grad()
-def count_errors(
+def find_errors(
     model: Model,
     batches: Iterator[tuple[Tensor, Tensor]],
     total: int,
     precision: torch.dtype = torch.float32,
     watch: Watch | None = None,
-) -> Proportion:
-    """How many of ``total`` examples the model gets wrong; only the count is kept."""
+) -> Tensor:
+    """Which of ``total`` examples the model gets wrong, bool ``[total]`` on the CPU; a byte an example is kept."""
     device = next(model.parameters()).device
     cuda, half = device.type == "cuda", precision != torch.float32
     if cuda:
         model.to(memory_format=torch.channels_last)
     model.eval()
-    wrong = torch.zeros((), dtype=torch.int64, device=device)
+    wrong: list[Tensor] = []
     done = 0
     with full_precision():
         for number, (images, labels) in enumerate(batches):
@@ -102,7 +106,7 @@ def count_errors(
                 images = images.contiguous(memory_format=torch.channels_last)
             with torch.autocast(device.type, precision if half else None, enabled=half):
                 scores = model(images).scores
-            wrong += count_wrong(scores, labels)
+            wrong.append(is_wrong(scores, labels))
             done += len(labels)
             if watch is not None and number % BATCHES_BETWEEN_LOOKS == BATCHES_BETWEEN_LOOKS - 1:
                 if cuda:
@@ -110,4 +114,9 @@ def count_errors(
                 watch(done, total)
     if done != total:
         raise ValueError(f"{total} examples were announced, {done} came")
-    return Proportion(int(wrong), total)
+    return torch.cat(wrong).cpu()
+
+
+def share_of(wrong: Tensor) -> Proportion:
+    """How many of the examples are wrong, bool ``[N]``."""
+    return Proportion(int(wrong.sum()), len(wrong))

@@ -17,7 +17,7 @@ from torchcaps.eval.evaluate import Watch
 from torchcaps.eval.precision import full_precision
 from torchcaps.models import CapsuleModel, Model, from_pretrained
 from torchcaps.train.recipe import Recipe
-from torchcaps.train.studies.measure import BATCH, SMALL_BATCH, Measurement, count_errors, measured_split
+from torchcaps.train.studies.measure import BATCH, SMALL_BATCH, Measurement, find_errors, measured_split, share_of
 
 __all__ = ["AWAY_FROM_EDGE", "LAST_HALF", "LOWEST", "PROTOCOLS", "STEP", "TURNS", "Measured", "Task"]
 
@@ -49,13 +49,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Measured:
-    """The error that counts, on which data and in which precision; and what else was looked at."""
+    """The error that counts, on which data and in which precision; and what else was looked at.
+
+    ``wrong`` are the positions of the wrong examples in their split, ``None`` for examples that are made of others.
+    """
 
     data: str
     error: Proportion
     precision: torch.dtype = torch.float32
     extras: Mapping[str, Proportion] = field(default_factory=dict)
     couplings: Mapping[str, LayerCoupling] = field(default_factory=dict)
+    wrong: tuple[int, ...] | None = None
 
     @property
     def precision_name(self) -> str:
@@ -70,26 +74,28 @@ class Measured:
 def whole_split(task: Task) -> Measured:
     """Every example of a split; of pairs made from it, all or so many."""
     measurement = Measurement(task.recipe, task.source, task.split, task.device, task.limit)
-    error = measurement.error(task.model, task.watch)
-    return Measured(measurement.name, error, measurement.precision)
+    wrong = measurement.errors(task.model, task.watch)
+    return Measured(measurement.name, share_of(wrong), measurement.precision, wrong=measurement.positions(wrong))
 
 
 def every_checkpoint(task: Task) -> Measured:
     """The last weights, whose error counts; and all checkpoints on the way to them, to see what a choice would do."""
     measurement = Measurement(task.recipe, task.source, task.split, task.device, task.limit)
-    error = measurement.error(task.model, task.watch)
+    wrong = measurement.errors(task.model, task.watch)
     found = {int(path.name.removeprefix("step-")): path for path in task.checkpoints}
     if not found:
         raise TorchcapsError(
             "the checkpoints of this run are gone, they are removed once they are measured; to measure them again, "
             "remove the run and train it with --keep-checkpoints"
         )
-    shares = {step: measurement.error(from_pretrained(path), task.watch) for step, path in found.items()}
+    shares = {step: share_of(measurement.errors(from_pretrained(path), task.watch)) for step, path in found.items()}
     extras = {f"{STEP}{step}": share for step, share in shares.items()}
     late = [share for step, share in shares.items() if 2 * step > max(shares)]
     extras[LAST_HALF] = Proportion(sum(share.count for share in late), sum(share.total for share in late))
     extras[LOWEST] = min(shares.values(), key=lambda share: share.count)
-    return Measured(measurement.name, error, measurement.precision, extras)
+    return Measured(
+        measurement.name, share_of(wrong), measurement.precision, extras, wrong=measurement.positions(wrong)
+    )
 
 
 def affine_copies(task: Task) -> Measured:
@@ -103,7 +109,7 @@ def affine_copies(task: Task) -> Measured:
         count = min(task.limit or len(copies), len(copies))
         made = map(copies.examples, (torch.arange(count) * len(copies) // count).split(batch_size))
         batches = ((to_unit_float(batch.images), batch.labels) for batch in made)
-        return count_errors(model, batches, count, watch=task.watch)
+        return share_of(find_errors(model, batches, count, watch=task.watch))
 
     copies = AffineDigits(split, size=size, device=task.device)
     error = error_on(copies)
@@ -113,7 +119,7 @@ def affine_copies(task: Task) -> Measured:
         for amount in sweep.amounts:
             moved = MovedDigits(swept, sweep.kind, sweep.for_move(amount, size), size, task.device)
             batches = ((batch.images, batch.labels) for batch in moved.batches(batch_size))
-            extras[f"{name} {amount:g}"] = count_errors(model, batches, len(moved), watch=task.watch)
+            extras[f"{name} {amount:g}"] = share_of(find_errors(model, batches, len(moved), watch=task.watch))
     suffix = "" if task.source.name == "mnist" else f":{task.source.name}"
     return Measured(f"{copies.name}{suffix}", error, extras=extras)
 
@@ -125,21 +131,22 @@ def split_turns_and_couplings(task: Task) -> Measured:
     """
     measurement = Measurement(task.recipe, task.source, task.split, task.device, task.limit)
     model = task.model.to(task.device)
-    error = measurement.error(model, task.watch)
+    wrong = measurement.errors(model, task.watch)
     size = model.image_shape[-1]
-    extras = {"rotation 0": error}
+    extras = {"rotation 0": share_of(wrong)}
     for degrees in TURNS:
         for signed in (-degrees, degrees):
             turned = MovedDigits(measurement.split, "rotate", signed, size, task.device).moved
             batches = ((turned(images), labels) for images, labels in measurement.batches())
-            extras[f"rotation {signed}"] = count_errors(
-                model, batches, measurement.total, measurement.precision, task.watch
-            )
+            found = find_errors(model, batches, measurement.total, measurement.precision, task.watch)
+            extras[f"rotation {signed}"] = share_of(found)
         both = extras[f"rotation {-degrees}"], extras[f"rotation {degrees}"]
         extras[f"turned ±{degrees}°"] = Proportion(sum(share.count for share in both), 2 * measurement.total)
     with full_precision():
         couplings = measure_couplings(model, _first(measurement)) if isinstance(model, CapsuleModel) else {}
-    return Measured(measurement.name, error, measurement.precision, extras, couplings)
+    return Measured(
+        measurement.name, share_of(wrong), measurement.precision, extras, couplings, measurement.positions(wrong)
+    )
 
 
 def _first(measurement: Measurement) -> Iterator[Tensor]:

@@ -31,6 +31,8 @@ class StudyResult:
         couplings: of each capsule layer, from below to above; empty where the study does not look at them.
         failure: why training could not be finished, if it could not.
         members: of an ensemble, the runs that it joins, as ``CELL/seedN`` below the folder of the study.
+        wrong: where in the split the wrong examples stand, in one line of the file; ``None`` for examples that are made
+            of others (pairs, affine copies), and where a result is older than this.
     """
 
     cell: str
@@ -49,6 +51,7 @@ class StudyResult:
     failure: str = ""
     couplings: Mapping[str, LayerCoupling] = field(default_factory=dict)
     members: Sequence[str] = ()
+    wrong: Sequence[int] | None = None
 
     @property
     def error(self) -> Proportion:
@@ -62,6 +65,7 @@ class StudyResult:
     def write(self, folder: Path) -> Path:
         facts: dict[str, Any] = dict(vars(self))
         facts["couplings"] = {name: vars(layer) for name, layer in self.couplings.items()}
+        facts["wrong"] = None if self.wrong is None else " ".join(map(str, self.wrong))
         if not self.failure:
             facts["error_percent"] = self.error.percent
             facts["error_percent_interval"] = [round(100 * bound, 4) for bound in self.error.interval]
@@ -75,6 +79,8 @@ class StudyResult:
             layers = known.pop("couplings", {})  # results that were written before there were couplings have none
             known["couplings"] = {name: _coupling(**layer) for name, layer in layers.items()}
             known["members"] = tuple(known.get("members", ()))
+            if known.get("wrong") is not None:
+                known["wrong"] = tuple(map(int, known["wrong"].split()))
             return cls(**known)
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise TorchcapsError(

@@ -198,6 +198,7 @@ class _Runner:
             training_seconds=float(last["seconds"]),
             extras=extras,
             couplings=measured.couplings,
+            wrong=measured.wrong,
         )
         found.write(folder.path)
         self._measured.add(folder.path)

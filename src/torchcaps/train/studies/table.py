@@ -16,6 +16,7 @@ __all__ = ["study_table"]
 
 MEASURED = ("error in %", "95 % interval", "seeds")
 LENGTH = ("epochs", "errors of each seed")
+SHARED = "wrong in every seed"
 MADE = ("multimnist", "affnist-like")  # thousands of pairs, or dozens of copies, of every digit
 
 
@@ -32,6 +33,9 @@ def study_table(study: Study, root: Path) -> ResultTable:
     shown = [cell for cell in study.cells if study.lists_all or results[cell.name]]
     rows = [_row(study, cell, results[cell.name], base, root) for cell in shown]
     head = (*study.columns, *MEASURED, *difference, *study.extras, *study.facts, *LENGTH)
+    shared = [_shared(study, _finished(results[cell.name])) for cell in shown]
+    if any(text != "–" for text in shared):
+        head, rows = (*head, SHARED), [(*row, text) for row, text in zip(rows, shared, strict=True)]
     note = study.note + _warning([result for found in results.values() for result in found])
     for times, cells in other_lengths(study, root).items():
         note += f" Trained {times} times as long as the study says: {', '.join(cells)}."
@@ -93,6 +97,14 @@ def _counts(finished: Sequence[StudyResult]) -> str:
     if len({result.examples for result in finished}) > 1:
         return ", ".join(f"{result.errors} of {result.examples:,}" for result in finished)
     return f"{', '.join(str(result.errors) for result in finished)} of {finished[0].examples:,}"
+
+
+def _shared(study: Study, finished: Sequence[StudyResult]) -> str:
+    """How many examples all seeds of a row get wrong; nothing where each seed is measured on others."""
+    found = [set(result.wrong) for result in finished if result.wrong is not None]
+    if study.folds or len(found) < 2 or len(found) < len(finished):
+        return "–"
+    return str(len(set.intersection(*found)))
 
 
 def _mean(summary: SeedSummary) -> str:
