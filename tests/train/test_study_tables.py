@@ -155,6 +155,18 @@ def test_a_row_says_how_many_examples_every_seed_gets_wrong(tmp_path):
     assert (tmp_path / "plain/seed0/result.json").read_text().count('"wrong": "2 7 900"') == 1
 
 
+@pytest.mark.parametrize(
+    ("part", "damage"),
+    [('"2 7 900"', '"2 7"'), ('"2 7 900"', '"2 7 9x"'), ('"2 7 900"', "[2, 7, 900]"), ('"errors"', '"erors"')],
+)
+def test_a_damaged_list_of_wrong_examples_is_named(tmp_path, part, damage):
+    write_result(tmp_path, "plain", 0, 3, wrong=(2, 7, 900))
+    file = tmp_path / "plain/seed0/result.json"
+    file.write_text(file.read_text().replace(part, damage))
+    with pytest.raises(TorchcapsError, match=r"seed0/result\.json is damaged .*; remove it to measure again"):
+        study_table(tiny_study(), tmp_path)
+
+
 @pytest.mark.parametrize("data", ["multimnist:paper:mnist", "affnist-like"])
 def test_one_seed_on_made_examples_has_no_interval(tmp_path, data):
     """They share their digits; as many draws of their own they are not."""

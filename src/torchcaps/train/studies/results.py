@@ -81,6 +81,8 @@ class StudyResult:
             known["members"] = tuple(known.get("members", ()))
             if known.get("wrong") is not None:
                 known["wrong"] = tuple(map(int, known["wrong"].split()))
+                if len(known["wrong"]) != known.get("errors"):
+                    raise ValueError(f"{known.get('errors')} errors, but {len(known['wrong'])} wrong examples")
             return cls(**known)
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise TorchcapsError(
