@@ -159,7 +159,7 @@ def environment(recipe: Recipe, world: World, data: dict[str, Any]) -> dict[str,
         "torchcaps": __version__,
         "code": code_version(),
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()}-{platform.machine()}",  # a kernel's name is the machine's own business
         "libraries": versions,
         "device": torch.cuda.get_device_name(world.device) if cuda else f"{world.device.type}, {os.cpu_count()} cores",
         "cuda": torch.version.cuda if cuda else None,
