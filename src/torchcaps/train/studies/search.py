@@ -22,16 +22,31 @@ HALF = (
     f"{AFFINE.replace('translate = 2', 'translate = 0, chance = 0.5')}, "
     f"{ELASTIC.replace('spacing = 7', 'spacing = 7, chance = 0.5')}]"
 )
+# Turned and moved further than the others.
+TURNED = AFFINE.replace("15", "20").replace("translate = 2", "translate = 4")
+TURN = f"data.augment=[{TURNED}]"
+TURN_AND_ELASTIC = f"data.augment=[{TURNED}, {ELASTIC}]"
 SHIFT_AND_ELASTIC = f"data.augment=[{SHIFT}, {ELASTIC}]"
+STRONGER_ELASTIC = SHIFT_AND_ELASTIC.replace("2.0", "3.0")
 
 DEEP_STEM = ("model.capsule_dropout=0.0", *STEM)
 # Ten convolutions leave 3×3 positions, each of which sees 23 of 28 pixels.
 DEEPER_STEM = (*DEEP_STEM, "model.stem=[64, 64, 64, 64, 128, 128, 128, 128, 192, 192]")
 
+# Nine convolutions whose channels grow, then primary capsules at every position: 8×8 of them, 22 types.
+GROWING_STEM = (
+    "model.capsule_dropout=0.0",
+    "model.stem=[32, 48, 64, 80, 96, 112, 128, 144, 160]",
+    "model.primary_kernel=3",
+    "model.primary_stride=1",
+    "model.primary_types=22",
+)
+
 TEXT = "model.preset=paper"
 FAST, RATE = "rate-4e-3", "optimizer.lr=4e-3"
 DECODER_TENTH = "model.reconstruction_scale=0.00005"
 BATCH_128 = ("training.batch_size=128", "schedule.warmup_steps=2000")
+SMALL_BATCH = (*BATCH_128, "optimizer.lr=1e-3")
 # The steps of the decay are not used by a cosine; they stand here as they are written in the records.
 LONGER = ("training.epochs=400", "schedule.warmup_steps=1000", "schedule.decay_steps=4000")
 LONGEST = ("training.epochs=600", "schedule.warmup_steps=1000")
@@ -117,6 +132,8 @@ SEARCHES = {
         "mnist-open",
         (
             "optimizer.lr=2e-3",
+            "training.batch_size=512",
+            "schedule.warmup_steps=500",
             "training.epochs=300",
             "model.capsule_dropout=0.1",
             f"data.augment=[{AFFINE}, {ELASTIC}, {CUTOUT}]",
@@ -140,6 +157,15 @@ SEARCHES = {
         ("deep-stem-strong", (*DEEP_STEM, STRONG)),
         ("deep-stem-gentle-epochs-900", (*DEEP_STEM, GENTLE, "training.epochs=900")),
         ("deep-stem-gentle-dropout-0.1", (*DEEP_STEM, GENTLE, "model.stem_dropout=0.1")),
+        ("deep-stem-elastic-batch-128", (*DEEP_STEM, SHIFT_AND_ELASTIC, *SMALL_BATCH)),
+        ("deep-stem-elastic-3-batch-128", (*DEEP_STEM, STRONGER_ELASTIC, *SMALL_BATCH)),
+        ("deep-stem-elastic-batch-64", (*DEEP_STEM, SHIFT_AND_ELASTIC, *SMALL_BATCH, "training.batch_size=64")),
+        ("deep-stem-turn-batch-128", (*DEEP_STEM, TURN, *SMALL_BATCH)),
+        ("growing-stem-shift-batch-128", (*GROWING_STEM, f"data.augment=[{SHIFT}]", *SMALL_BATCH)),
+        ("growing-stem-turn-batch-128", (*GROWING_STEM, TURN, *SMALL_BATCH)),
+        ("growing-stem-turn-batch-128-decoder-tenth", (*GROWING_STEM, TURN, *SMALL_BATCH, DECODER_TENTH)),
+        ("growing-stem-turn-elastic-batch-128", (*GROWING_STEM, TURN_AND_ELASTIC, *SMALL_BATCH)),
+        ("growing-stem-gentle-batch-128", (*GROWING_STEM, GENTLE, *SMALL_BATCH)),
         ("affine-alone", (f"data.augment=[{AFFINE}]",)),
         ("no-cutout", (GENTLE,)),
         ("no-elastic", (f"data.augment=[{AFFINE}, {CUTOUT}]",)),
