@@ -102,6 +102,38 @@ def test_the_orders_are_those_of_the_tables():
         assert "k-means, Euclidean distance" in order[-3:]
 
 
+def test_what_it_says_of_pairs_is_that_of_the_table():
+    text = " ".join(TEXT.split())
+    rows, order = table_of("compare-multimnist"), in_order("compare-multimnist")
+    share = {name: f"{float(row['error in %']):.1f}" for name, row in rows.items()}
+    assert order[:3] == ["self-attention", "leaky", "max-min"]
+    assert f"with {share['self-attention']} % of the pairs wrong" in text
+    assert f"leaky has {share['leaky']} and max-min {share['max-min']} %" in text
+    assert set(order[3:7]) == {"dynamic", "fixed-point", "k-means, inner product", "inverted-attention"}
+    assert f"inverted attention ({share[order[3]]} to {share[order[6]]} %)" in text
+    assert rows["dynamic"]["errors of each seed"] == rows["fixed-point"]["errors of each seed"]
+    assert f"One pass has {share['average (R = 1)']} %" in text
+    assert set(order[8:11]) == {"average (R = 1)", "vb", "em"}
+    assert order[11:] == ["attention", "k-means, Euclidean distance", "self-routing"]
+    assert f"attention over the inputs ({share['attention']} %) and k-means by distance ({share[order[12]]} %)" in text
+    assert f"Self-routing has {share['self-routing']} %" in text
+    assert {row["epochs"] for row in rows.values()} == {f"{10_000 / 468:.2f}"}
+    speed, memory = (
+        {name: float(row[key].replace(",", "")) for name, row in rows.items()}
+        for key in ("images/s", "peak memory in MiB")
+    )
+    fused = {"dynamic", "fixed-point", "normalized", "leaky", "k-means, inner product"}
+    others = set(rows) - fused - {"average (R = 1)"}
+    longer = {name: speed["average (R = 1)"] / speed[name] for name in rows}
+    larger = {name: memory[name] / memory["average (R = 1)"] for name in rows}
+    assert {larger[name] for name in fused - {"dynamic"}} == {1.0}
+    assert memory["dynamic"] - memory["average (R = 1)"] < 70  # of the first run in a process
+    low, high = min(longer[name] for name in fused), max(longer[name] for name in fused)
+    assert f"took {low:.1f} to {high:.1f} times as long as one pass in the same memory" in text
+    ends = [f"{end(part[name] for name in others):.1f}" for part in (longer, larger) for end in (min, max)]
+    assert "the others {} to {} times as long in {} to {} times the memory".format(*ends) in text
+
+
 def test_what_it_says_of_rates_is_that_of_the_records():
     text = " ".join(TEXT.split())
     tried: dict[str, dict[str, list[float]]] = {}

@@ -37,6 +37,7 @@ COMMANDS = (
     "models",
     "reproduce",
     "compare",
+    "mistakes",
     "figures",
     "doctor",
     "bench",

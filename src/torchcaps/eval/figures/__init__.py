@@ -16,6 +16,7 @@ from torchcaps.eval.figures.comparison import (
     published_figure,
 )
 from torchcaps.eval.figures.grids import (
+    captioned_pictures,
     difference_colours,
     dimension_figure,
     pairs_figure,
@@ -29,6 +30,7 @@ __all__ = [
     "BesidePublished",
     "along_figure",
     "calibration_figure",
+    "captioned_pictures",
     "changes_figure",
     "confusion_figure",
     "costs_figure",

@@ -14,6 +14,7 @@ from torchcaps.eval.drawings import TWEAKS
 from torchcaps.eval.figures.style import new_figure, styled
 
 __all__ = [
+    "captioned_pictures",
     "difference_colours",
     "dimension_figure",
     "displayable",
@@ -81,6 +82,27 @@ def picture_grid(
         place.spines[:].set_visible(False)
     if title:
         figure.suptitle(title, fontsize=10, x=0.01, ha="left")
+    return figure
+
+
+@styled
+def captioned_pictures(images: Tensor, captions: Sequence[str], columns: int = 11) -> Any:
+    """Pictures ``[B, C, H, W]``, so many in a row, each with a caption of its own of two short lines below it."""
+    images = displayable(images)
+    columns = min(columns, len(images))
+    height, width = images.shape[-2:]
+    side = 1.5 * CELL_INCHES
+    words, gap = round(0.5 * width), max(1, round(width / 7))
+    row, column = height + words, width + gap
+    rows = -(-len(images) // columns)
+    sheet = np.zeros((rows * row, columns * column - gap, 4), np.float32)  # transparent where there is no picture
+    figure, axes = new_figure(side * sheet.shape[1] / width, side * sheet.shape[0] / width)
+    for place, (picture, caption) in enumerate(zip(images, captions, strict=True)):
+        top, left = place // columns * row, place % columns * column
+        sheet[top : top + height, left : left + width] = _opaque(picture)
+        axes.text(left + (width - 1) / 2, top + height + 1, caption, fontsize=6.5, ha="center", va="top")
+    axes.imshow(sheet, interpolation="none", aspect="equal")
+    axes.set_axis_off()
     return figure
 
 

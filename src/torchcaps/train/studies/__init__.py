@@ -11,6 +11,7 @@ from torchcaps.train.studies.comparison import (
     tuning_study,
 )
 from torchcaps.train.studies.definition import Cell, Members, Study, joined
+from torchcaps.train.studies.mistakes import Mistakes, find_mistakes
 from torchcaps.train.studies.results import StudyResult, read_results
 from torchcaps.train.studies.run import StudyOptions, run_study
 from torchcaps.train.studies.settings import Settings
@@ -20,6 +21,7 @@ __all__ = [
     "COMPARED_DATA",
     "Cell",
     "Members",
+    "Mistakes",
     "Settings",
     "Study",
     "StudyOptions",
@@ -30,6 +32,7 @@ __all__ = [
     "collect_records",
     "comparison_study",
     "finals_study",
+    "find_mistakes",
     "get_study",
     "joined",
     "list_studies",

@@ -32,7 +32,9 @@ MORE = Study(
     title="Beyond Table 1: test error in %",
     cells=(
         _cell("mnist-small-cnn", "mnist-best", "MNIST", "small CNN", "–", "model.name=small-cnn"),
-        _cell("mnist-open-batch-512", "mnist-open", "MNIST", "CapsNet with a stem, batches of 512", "–", *LARGE_BATCHES),
+        _cell(
+            "mnist-open-batch-512", "mnist-open", "MNIST", "CapsNet with a stem, batches of 512", "–", *LARGE_BATCHES
+        ),
         _cell("mnist-efficient-capsnet", "efficient-capsnet", "MNIST", "Efficient-CapsNet", "0.26; together 0.16"),
         _cell("mnist-matrix-capsules", "matrix-capsules", "MNIST", "matrix capsules, A 64, B 8, C 16, D 16", "–"),
         _cell("multimnist-stem-r1", "multimnist-best", "MultiMNIST", "CapsNet with a stem, R = 1", "–", ONE_PASS),
