@@ -127,6 +127,17 @@ def test_the_figures_on_pairs_are_those_of_the_records():
     assert float(short) > float(baseline) > float(long)
 
 
+def test_the_figures_of_routings_on_pairs_are_those_of_the_records():
+    words = " ".join((ROOT / "README.md").read_text().split())
+
+    def percent(routing):
+        (file,) = (ROOT / "records/compare-multimnist" / routing).glob("seed*/result.json")
+        return f"{StudyResult.read(file).error.percent:.1f}"
+
+    shares = [percent(routing) for routing in ("self-attention", "leaky", "dynamic", "average", "em")]
+    assert "self-attention leaves {} % wrong, leaky {}, dynamic {}, one pass {}, EM {}.".format(*shares) in words
+
+
 def test_the_figure_on_cifar_is_that_of_the_record():
     (file,) = (ROOT / "records/more/cifar10").glob("seed*/result.json")
     result = StudyResult.read(file)
