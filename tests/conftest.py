@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -14,6 +15,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # A busy machine is no failure.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+# The studio is optional, and what its tests share imports it: on a machine without it the others can still be run.
+collect_ignore = [] if find_spec("starlette") else ["studio"]
+
+
+def pytest_report_header() -> list[str]:
+    return ["tests/studio is left out: install the extra studio"] if collect_ignore else []
 
 
 @pytest.fixture(autouse=True)

@@ -47,7 +47,7 @@ def test_debug_shows_where_the_error_arose():
 def test_an_output_to_a_full_disk_is_one_sentence(arguments):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "torchcaps.cli.app", *arguments], stdout=full, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "torchcaps", *arguments], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert done.returncode == 1
     assert done.stderr == "Error: the output cannot be read or written: No space left on device\n"

@@ -111,7 +111,7 @@ def test_what_is_loopback(host, expected):
 
 
 def test_ctrl_c_ends_it_cleanly_and_another_address_is_warned_about(small_run):
-    command = [sys.executable, "-m", "torchcaps.cli.app", "studio", str(small_run), "--no-browser", "--no-compare"]
+    command = [sys.executable, "-m", "torchcaps", "studio", str(small_run), "--no-browser", "--no-compare"]
     with subprocess.Popen(
         [*command, "--host", "0.0.0.0"],
         stdout=subprocess.PIPE,

@@ -26,7 +26,7 @@ processes.set_forkserver_preload(["torchcaps.train"])
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "torchcaps.cli.app", "train", "demo", "--device", "cpu", "-q", *TINY, *arguments]
+    return [sys.executable, "-m", "torchcaps", "train", "demo", "--device", "cpu", "-q", *TINY, *arguments]
 
 
 def environment() -> dict[str, str]:

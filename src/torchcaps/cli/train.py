@@ -46,7 +46,7 @@ def train(
     """Train a network by a recipe and leave a run folder behind. The test set is not read.
 
     Ctrl-C saves and stops; the same command with --resume goes on, exactly on the CPU. Several GPUs, or processes:
-    torchrun --nproc-per-node 2 -m torchcaps.cli.app train RECIPE; the batch stays the same in total.
+    torchrun --nproc-per-node 2 -m torchcaps train RECIPE; the batch stays the same in total.
 
     **Examples**
 
