@@ -33,6 +33,19 @@ def test_a_study_from_the_command_line(tmp_path, monkeypatch, capsys):
     assert "other settings (optimizer.lr changed)" in capsys.readouterr().err
 
 
+def test_single_seeds(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    settings = [part for change in TINY for part in ("--set", change)]
+    settings += ["--set", "training.steps=2", "--set", "data.source=mnist-sample", "--device", "cpu", "--quiet"]
+    command = ["reproduce", "table1", "--cell", "mnist-r1", *settings]
+    assert main([*command, "--seed", "4", "--seed", "2", "--seed", "4"]) == 0
+    assert sorted(path.name for path in (tmp_path / "runs/table1/mnist-r1").iterdir()) == ["seed2", "seed4"]
+    assert capsys.readouterr().err.count("starts") == 2
+    assert main([*command, "--seed", "2", "--seeds", "3"]) == 2
+    assert "give one of the two" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert main([*command, "--seed", "-1"]) == 2
+
+
 def test_steps_and_epochs_in_one_call(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     asked = []

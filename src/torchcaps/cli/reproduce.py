@@ -15,7 +15,9 @@ from torchcaps.cli.study_runs import (
     Device,
     Quiet,
     Records,
+    Seed,
     TableOnly,
+    choose_seeds,
     read_time,
     run_pieces,
     show_study,
@@ -36,6 +38,7 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option("--seeds", min=1, help="Seeds 0 to N − 1 of each cell; 3 unless told, of selection 2.")
     ] = None,
+    seed: Seed = None,
     budget: Budget = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; runs/STUDY unless told.")] = None,
     data_dir: DataDir = None,
@@ -78,6 +81,8 @@ def reproduce(
 
         torchcaps reproduce table1 --cell mnist-best --seeds 5 --budget 8m
 
+        torchcaps reproduce table1 --cell mnist-best --seed 3 --seed 4 --device cuda:1
+
         torchcaps reproduce table1 --cell "multimnist-*" --seeds 1 --test-pairs 100000 --scale 0.1
 
         torchcaps reproduce ablation --scale 0.2 --seeds 2 --budget 8m --out runs/ablation
@@ -101,7 +106,7 @@ def reproduce(
         options = StudyOptions(
             out=folder,
             cells=tuple(cell or ()),
-            seeds=seeds,
+            seeds=choose_seeds(seeds, seed),
             budget=None if budget is None else read_time(budget),
             changes=tuple(changes or ()),
             scale=scale,

@@ -21,7 +21,9 @@ __all__ = [
     "Device",
     "Quiet",
     "Records",
+    "Seed",
     "TableOnly",
+    "choose_seeds",
     "read_time",
     "run_pieces",
     "show_study",
@@ -42,6 +44,15 @@ TableOnly = Annotated[bool, typer.Option("--table-only", help="Train nothing; th
 Records = Annotated[
     Path | None, typer.Option("--records", help="Copy recipe, log and result of each finished run there.")
 ]
+Seed = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        min=0,
+        help="Only this seed; may be given again. So several processes, each with seeds of its own, can share a study.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only the table.")]
 
 
@@ -55,6 +66,13 @@ def read_time(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise typer.BadParameter(f"--budget takes a time above 0 such as 90s, 8m or 1h, not {text!r}")
     return seconds
+
+
+def choose_seeds(count: int | None, single: list[int] | None) -> int | list[int] | None:
+    """What ``--seeds`` or ``--seed`` asks for."""
+    if count is not None and single:
+        raise typer.BadParameter("--seeds N takes seeds 0 to N − 1, --seed N only that one; give one of the two")
+    return sorted(set(single)) if single else count
 
 
 def run_pieces(study: Study, options: StudyOptions, records: Path | None) -> bool:

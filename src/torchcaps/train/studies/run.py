@@ -46,7 +46,7 @@ class StudyOptions:
     Attributes:
         out: the folder of the study; a run lies in ``out/CELL/seedN``.
         cells: patterns; all cells without one.
-        seeds: 0 … N − 1 of each cell; the study's own number without it.
+        seeds: N, for 0 … N − 1 of each cell, or these alone; the study's own number without it.
         budget: seconds for this call; without it, until all is done.
         changes, scale: laid over every recipe; its length, and the decay and warm-up of the rate, times ``scale``.
         limit: the most examples of a test set that is made (pairs, affine copies), evenly spaced; all without it.
@@ -56,7 +56,7 @@ class StudyOptions:
 
     out: Path
     cells: Sequence[str] = ()
-    seeds: int | None = None
+    seeds: int | Sequence[int] | None = None
     budget: float | None = None
     changes: Sequence[str] = ()
     scale: float = 1.0
@@ -77,7 +77,8 @@ def run_study(study: Study, options: StudyOptions, tell: Callable[[str], None] =
     clock = _Clock(options.budget)
     runner = _Runner(study, options, clock, tell)
     cells = study.choose(options.cells)
-    seeds = range(study.seeds if options.seeds is None else options.seeds)
+    asked = study.seeds if options.seeds is None else options.seeds
+    seeds = range(asked) if isinstance(asked, int) else asked
     plan = [
         (cell, study.recipe(cell, seed, options.changes, options.scale))
         for cell in cells
