@@ -91,6 +91,33 @@ def test_the_counts_with_fractions_of_a_pixel_are_those_of_their_logs():
             assert (last["kind"], round(last["error"] * last["examples"])) == ("validation", int(count))
 
 
+def test_the_counts_of_taught_networks_are_those_of_their_log():
+    folder = ROOT / "records/distillation-cpu"
+    text, log = ((folder / name).read_text() for name in ("README.md", "log.txt"))
+
+    def counts(words):
+        return ", ".join(re.findall(rf"^{words}: (\d+) of 10,000", log, re.M))
+
+    rows = {
+        "CapsNet with a stem": counts(r"stem seed \d alpha 0.0 teachers 0"),
+        "CapsNet of the paper's form": counts(r"caps seed \d alpha 0.0 teachers 0"),
+        "CNN": counts(r"cnn seed \d alpha 0.0 teachers 0"),
+        "with a stem, seeds 2 and 3, half of the loss from the three kinds together": counts(
+            r"three kinds stem seed \d alpha 0.5 teachers 3"
+        ),
+        "with a stem, seed 2, half of the loss from two of its own kind": counts(
+            r"own kind stem seed \d alpha 0.5 teachers 2"
+        ),
+        "with a stem, seed 2, taught by the three kinds alone": counts(
+            r"three kinds stem seed \d alpha 1.0 teachers 3"
+        ),
+    }
+    together = re.search(r"^stem\+stem (\d+) stem\+cnn (\d+) stem\+caps \d+ three kinds (\d+) six (\d+)$", log, re.M)
+    joined = ("two with a stem", "one with a stem and the CNN", "one of each of the three kinds", "all six")
+    rows |= {f"{words} together": count for words, count in zip(joined, together.groups(), strict=True)}
+    assert dict(re.findall(r"^\| ([^|]+) \| ([\d, ]+) \|$", text, re.M)) == rows
+
+
 def test_the_figures_on_clothes_are_those_of_the_records():
     words = " ".join((ROOT / "README.md").read_text().split())
     means, seeds = [], []
