@@ -83,6 +83,11 @@ def test_what_cannot_be_compared_is_refused(cell, tmp_path):
     old = edited(cell, tmp_path / "old", wrong=None)
     with pytest.raises(TorchcapsError, match=r"seed 1 in .* does not list its wrong examples"):
         find_mistakes(old)
+    ensemble = edited(cell, tmp_path / "ensemble")
+    for file in ensemble.glob("seed*/recipe.toml"):
+        file.unlink()
+    with pytest.raises(TorchcapsError, match="have no recipe"):
+        find_mistakes(ensemble)
     other = edited(cell, tmp_path / "other", split="validation")
     with pytest.raises(TorchcapsError, match="measured on different examples"):
         find_mistakes(other)

@@ -53,7 +53,7 @@ def find_mistakes(folder: Path, data_dir: Path | None = None) -> Mistakes:
     """Read the results of all seeds below ``folder``, such as ``runs/table1/mnist-best``, and the data they name."""
     results = _results(folder)
     first = results[0]
-    recipe = load_recipe(run_files(folder.parent, folder.name, RECIPE)[0])
+    recipe = load_recipe(_recipes(folder)[0])
     source = load_source(recipe, data_dir)
     split = measured_split(recipe, source, first.split)
     if source.name != first.data or len(split) != first.examples:
@@ -90,11 +90,18 @@ def _results(folder: Path) -> list[StudyResult]:
             raise TorchcapsError(
                 f"the result of seed {result.seed} in {folder} does not list its wrong examples: it {why}"
             )
-    folds = {load_recipe(file).data.fold for file in run_files(folder.parent, folder.name, RECIPE)}
+    folds = {load_recipe(file).data.fold for file in _recipes(folder)}
     measured = {(result.data, result.split, result.examples) for result in found}
     if len(measured) > 1 or (found[0].split == "validation" and len(folds) > 1):
         raise TorchcapsError(f"the seeds in {folder} were measured on different examples, so none is wrong in several")
     return sorted(found, key=lambda result: result.seed)
+
+
+def _recipes(folder: Path) -> list[Path]:
+    files = run_files(folder.parent, folder.name, RECIPE)
+    if not files:
+        raise TorchcapsError(f"the runs in {folder} have no recipe, which says what they learned; an ensemble has none")
+    return files
 
 
 def _names(label: Tensor, classes: Sequence[str]) -> str:
