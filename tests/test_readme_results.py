@@ -139,6 +139,9 @@ def test_the_counts_on_single_digits_are_those_of_the_records():
     assert "641 epochs, makes {} errors in 10,000 on average ({} to {}; two".format(*counts("mnist-official")) in words
     assert "makes {} on average ({} to {})".format(*counts("mnist-best")) in words
     assert "with a stem and elastic pulls {} ({} to {})".format(*counts("mnist-open")) in words
+    rows = ("r1", "r1-reconstruction", "r3", "best", "official", "open")
+    means = sorted(int(counts(f"mnist-{row}")[0]) for row in rows)
+    assert f"all rows of CapsNet have {means[0]} to {means[-1]} errors on average" in words
 
 
 def test_the_figures_on_pairs_are_those_of_the_records():

@@ -91,10 +91,10 @@ def test_what_cannot_be_compared_is_refused(cell, tmp_path):
     other = edited(cell, tmp_path / "other", split="validation")
     with pytest.raises(TorchcapsError, match="measured on different examples"):
         find_mistakes(other)
-    shrunk = edited(cell, tmp_path / "shrunk", examples=499)
-    (shrunk / "seed0" / "result.json").write_text((shrunk / "seed1" / "result.json").read_text())
-    with pytest.raises(TorchcapsError, match="measured on 499 examples of mnist-sample, test, but here"):
-        find_mistakes(shrunk)
+    grown = edited(cell, tmp_path / "grown", examples=501)
+    (grown / "seed0" / "result.json").write_text((grown / "seed1" / "result.json").read_text())
+    with pytest.raises(TorchcapsError, match="measured on 501 examples of mnist-sample, test, but here"):
+        find_mistakes(grown)
 
 
 def test_seeds_that_hold_other_examples_out_are_refused(tmp_path):

@@ -157,7 +157,15 @@ def test_a_row_says_how_many_examples_every_seed_gets_wrong(tmp_path):
 
 @pytest.mark.parametrize(
     ("part", "damage"),
-    [('"2 7 900"', '"2 7"'), ('"2 7 900"', '"2 7 9x"'), ('"2 7 900"', "[2, 7, 900]"), ('"errors"', '"erors"')],
+    [
+        ('"2 7 900"', '"2 7"'),
+        ('"2 7 900"', '"2 7 9x"'),
+        ('"2 7 900"', '"2 7 90000"'),
+        ('"2 7 900"', '"2 7 -9"'),
+        ('"2 7 900"', "[2, 7, 900]"),
+        ('"errors"', '"erors"'),
+        ('"examples"', '"exmples"'),
+    ],
 )
 def test_a_damaged_list_of_wrong_examples_is_named(tmp_path, part, damage):
     write_result(tmp_path, "plain", 0, 3, wrong=(2, 7, 900))

@@ -15,7 +15,7 @@ from torchcaps.train.feed import load_source
 from torchcaps.train.recipe_files import load_recipe
 from torchcaps.train.run_folder import RECIPE
 from torchcaps.train.studies.measure import measured_split
-from torchcaps.train.studies.results import RESULT, StudyResult, run_files
+from torchcaps.train.studies.results import StudyResult, read_finished, run_files
 
 __all__ = ["Mistakes", "find_mistakes"]
 
@@ -77,9 +77,8 @@ def find_mistakes(folder: Path, data_dir: Path | None = None) -> Mistakes:
 
 
 def _results(folder: Path) -> list[StudyResult]:
-    files = run_files(folder.parent, folder.name, RESULT)
-    found = [result for result in map(StudyResult.read, files) if not result.failure]
-    if not found:
+    found = read_finished(folder.parent, [folder.name]).get(folder.name)
+    if found is None:
         raise TorchcapsError(
             f"{folder} holds no finished seeds of a study; name the folder of one cell that `torchcaps reproduce` or "
             "`torchcaps compare` has written, such as runs/table1/mnist-best"
@@ -94,7 +93,7 @@ def _results(folder: Path) -> list[StudyResult]:
     measured = {(result.data, result.split, result.examples) for result in found}
     if len(measured) > 1 or (found[0].split == "validation" and len(folds) > 1):
         raise TorchcapsError(f"the seeds in {folder} were measured on different examples, so none is wrong in several")
-    return sorted(found, key=lambda result: result.seed)
+    return found
 
 
 def _recipes(folder: Path) -> list[Path]:

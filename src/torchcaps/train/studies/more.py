@@ -12,9 +12,10 @@ ALL_EXAMPLES = "data.validation=0.0"
 # What routing adds to a stem: the same network without iterations, and a CNN of similar size (CapsNet has 6.2 M
 # parameters, 1.9 M of them to draw).
 ONE_PASS = "model.iterations=1"
+PAIRS_CNN = ("model.name=small-cnn", "model.multi_label=true", "model.channels=64", "model.hidden=1024")
+
 # How mnist-open was trained before held-out digits chose smaller batches.
 LARGE_BATCHES = ("training.batch_size=512", "optimizer.lr=2e-3", "schedule.warmup_steps=500")
-PAIRS_CNN = ("model.name=small-cnn", "model.multi_label=true", "model.channels=64", "model.hidden=1024")
 
 
 def _words(*words: str) -> dict[str, str]:

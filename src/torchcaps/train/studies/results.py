@@ -83,8 +83,10 @@ class StudyResult:
                 known["wrong"] = tuple(map(int, known["wrong"].split()))
                 if len(known["wrong"]) != known.get("errors"):
                     raise ValueError(f"{known.get('errors')} errors, but {len(known['wrong'])} wrong examples")
+                if any(not 0 <= position < known["examples"] for position in known["wrong"]):
+                    raise ValueError(f"a wrong example lies outside of the {known['examples']}")
             return cls(**known)
-        except (OSError, ValueError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise TorchcapsError(
                 f"{file} is damaged or no result of a study: {error!r}; remove it to measure again"
             ) from error
