@@ -156,6 +156,27 @@ def test_folds_hold_every_example_out_once():
         validation_split(digits, 0.2, fold=-1)
 
 
+def test_consecutive_examples_are_held_out_in_a_row():
+    digits = split_of([0, 1] * 11 + [2])
+    folds = [validation_split(digits, count=5, fold=fold, consecutive=True) for fold in range(5)]
+    assert [positions(held) for _, held in folds] == [
+        list(range(first, min(first + 5, 23))) for first in (0, 5, 10, 15, 20)
+    ]
+    for train, held in folds:
+        assert sorted(positions(train) + positions(held)) == list(range(23))
+    with pytest.raises(DataError, match="of 23 examples nothing is left for fold 5"):
+        validation_split(digits, count=5, fold=5, consecutive=True)
+    with pytest.raises(DataError, match="a fold is 0 or a whole number above it, got -1"):
+        validation_split(digits, count=5, fold=-1, consecutive=True)
+    with pytest.raises(DataError, match="both sides need at least one"):
+        validation_split(digits, count=23, consecutive=True)
+    with pytest.raises(DataError, match="which examples belong together"):
+        validation_split(split_of([0, 0, 1, 1], [0, 1, 2, 3]), count=2, consecutive=True)
+    source = load("mnist-sample")
+    held = train_and_validation(source, 0.1, fold=2, consecutive=True)[1]
+    assert torch.equal(held.images, source.train.images[200:300])
+
+
 @pytest.mark.parametrize("sizes", [[25] * 4, [96, 4], [13, 7, 10]])
 def test_ten_tenths_are_everything_also_where_classes_do_not_divide_by_ten(sizes):
     split = split_of([label for label, size in enumerate(sizes) for _ in range(size)])

@@ -139,6 +139,10 @@ def test_examples_that_members_do_not_share_are_refused():
     shares = [run_of("a", validation=0.1), run_of("b", validation=0.2)]
     with pytest.raises(TorchcapsError, match=r"different shares of the training split \(0\.1, 0\.2\)"):
         common_examples(shares, members, split_name="validation")
+    for other in ({"fold": 1}, {"validation_consecutive": True}):
+        parts = [run_of("a", validation=0.1), run_of("b", validation=0.1, **other)]
+        with pytest.raises(TorchcapsError, match="different examples of the training split, so some were trained"):
+            common_examples(parts, members, split_name="validation")
     assert len(common_examples(shares, members)[1]) == 500
     with pytest.raises(TorchcapsError, match="a is given twice"):
         common_examples([run_of("a"), run_of("a")], members)

@@ -35,6 +35,9 @@ def test_the_validation_split_is_the_one_of_training(small_run):
     examples = choose_examples(other_fold, load_model(small_run), split_name="validation")
     expected = train_and_validation(load("mnist-sample"), 0.1, fold=1)[1]
     assert (examples.split.images == expected.images).all()
+    in_a_row = replace(run, recipe={**run.recipe, "data": {**run.recipe["data"], "validation_consecutive": True}})
+    examples = choose_examples(in_a_row, load_model(small_run), split_name="validation")
+    assert (examples.split.images == sample_digits("train").images[:100]).all()
     with pytest.raises(TorchcapsError, match="no split 'middle'; it has train, test"):
         choose_examples(open_run(small_run), load_model(small_run), split_name="middle")
 

@@ -182,6 +182,7 @@ def test_one_call_asks_for_one_length():
         ("data.validation=1", "from 0 to below 1"),
         ("data.fold=-1", "data.fold must be 0 or more, got -1"),
         ("data.fold=1", "data.validation must be above 0"),
+        ("data.validation_consecutive=true", "data.validation must be above 0"),
         ("data.task=triple", "'single', 'multimnist'"),
         ("data.task=multimnist", "shifted already"),
         ("model.num_classes=3", "follows from the data"),

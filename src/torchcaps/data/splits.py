@@ -24,7 +24,13 @@ Keys = NDArray[np.uint64]
 
 
 def validation_split(
-    train: TrainSplit, fraction: float | None = None, *, count: int | None = None, seed: int = 0, fold: int = 0
+    train: TrainSplit,
+    fraction: float | None = None,
+    *,
+    count: int | None = None,
+    seed: int = 0,
+    fold: int = 0,
+    consecutive: bool = False,
 ) -> tuple[TrainSplit, ValidationSplit]:
     """Divide a training set in one to train on and one to make choices by; a tenth is held out unless told.
 
@@ -33,6 +39,10 @@ def validation_split(
     Classes keep their shares. Where the set has groups, a group stands on one side only, and the share of each class
     is then met as nearly as whole groups allow. Where nothing at all would be held out, each class gives its smallest
     group, so that more may be held out than was asked for.
+
+    ``consecutive`` holds out examples that follow each other, as the set has them, whatever their classes. Where what
+    belongs together stands together, as the digits of one writer do in MNIST, the two sides then share nothing but
+    what lies at the seams.
 
     Example:
         >>> from torchcaps.data import sample_digits
@@ -46,16 +56,19 @@ def validation_split(
         raise DataError("give the validation split a fraction or a count, not both")
     if count is None:
         count = round(len(train) * _checked_fraction(0.1 if fraction is None else fraction))
-    chosen = held_out(train, count, _counter_keys(seed, len(train)), fold=fold)
+    if consecutive:
+        chosen = _consecutive(train, count, fold)
+    else:
+        chosen = held_out(train, count, _counter_keys(seed, len(train)), fold=fold)
     return train.select(_without(chosen, len(train)), TrainSplit), train.select(_tensor(chosen), ValidationSplit)
 
 
 def train_and_validation(
-    source: Source, fraction: float = 0.1, *, seed: int = 0, fold: int = 0
+    source: Source, fraction: float = 0.1, *, seed: int = 0, fold: int = 0, consecutive: bool = False
 ) -> tuple[TrainSplit, ValidationSplit]:
     """The publisher's validation set where there is one, else :func:`validation_split` of the training set."""
     if source.validation is None:
-        return validation_split(source.train, fraction, seed=seed, fold=fold)
+        return validation_split(source.train, fraction, seed=seed, fold=fold, consecutive=consecutive)
     if fold:
         raise DataError(f"{source.name} has one validation set, that of its publisher, so there is no fold {fold}")
     return source.train, source.validation
@@ -94,15 +107,31 @@ def held_out(examples: Split, count: int, keys: Keys, least: int = 0, fold: int 
     Without groups a class gives ``least`` or more, if that leaves it one. A later ``fold`` takes what follows on those
     before.
     """
-    if fold < 0:
-        raise DataError(f"a fold is 0 or a whole number above it, got {fold}")
-    if not 0 < count < len(examples):
-        raise DataError(f"cannot hold {count} of {len(examples)} examples out; both sides need at least one")
+    _check_sizes(examples, count, fold)
     strata = _strata(examples)
     if examples.groups is None:
         chosen = _held_out_examples(strata, count, keys, least, fold)
     else:
         chosen = _held_out_groups(examples.labels.numpy(), strata, examples.groups.numpy(), count, keys, fold)
+    return _something(chosen, examples, count, fold)
+
+
+def _consecutive(examples: Split, count: int, fold: int) -> Indices:
+    _check_sizes(examples, count, fold)
+    if examples.groups is not None:
+        raise DataError("the set says which examples belong together (groups), so consecutive is not needed; leave it")
+    first = fold * count
+    return _something(np.arange(first, min(first + count, len(examples)), dtype=np.int64), examples, count, fold)
+
+
+def _check_sizes(examples: Split, count: int, fold: int) -> None:
+    if fold < 0:
+        raise DataError(f"a fold is 0 or a whole number above it, got {fold}")
+    if not 0 < count < len(examples):
+        raise DataError(f"cannot hold {count} of {len(examples)} examples out; both sides need at least one")
+
+
+def _something(chosen: Indices, examples: Split, count: int, fold: int) -> Indices:
     if not len(chosen):
         raise DataError(
             f"of {len(examples)} examples nothing is left for fold {fold} after {count} or so in each before"

@@ -163,9 +163,11 @@ def _agreed_data(facts: Sequence[RecipeFacts], name: str | None) -> DataChoice |
 
 def _check_held_out(facts: Sequence[RecipeFacts], chosen: DataChoice | None) -> None:
     """Raise where some networks were trained on what others held out."""
-    shares = {fact.validation or 0.0 for fact in facts if fact.data is not None and fact.data == chosen}
-    if len(shares) > 1:
+    known = [fact for fact in facts if fact.data is not None and fact.data == chosen]
+    if len({(fact.validation or 0.0, fact.fold, fact.consecutive) for fact in known}) > 1:
+        shares = sorted({fact.validation or 0.0 for fact in known})
+        which = f"different shares of the training split ({', '.join(map(str, shares))})"
         raise TorchcapsError(
-            f"the networks held out different shares of the training split ({', '.join(map(str, sorted(shares)))}), so "
+            f"the networks held out {which if len(shares) > 1 else 'different examples of the training split'}, so "
             "some were trained on what others held out; evaluate them one by one, or on --split test"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
@@ -149,7 +149,7 @@ def choose_examples(
         remarks.append("no recipe says what the model was trained on; the embedded digits of MNIST are used")
     if choice != facts.data:  # how to read pictures belongs to the data, how to prepare them to the model
         _, height, width = model.image_shape
-        facts = replace(facts, size=(height, width), channels=_channels(model), validation=None, fold=0)
+        facts = RecipeFacts(size=(height, width), channels=_channels(model), augment=facts.augment)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", data.SampleDataWarning)
         try:
@@ -198,7 +198,8 @@ def _load(name: str, facts: RecipeFacts, data_dir: Path | None) -> Source:
 
 def _split(source: Source, split_name: str, facts: RecipeFacts) -> Split:
     if split_name == "validation":
-        return data.train_and_validation(source, facts.validation or USUAL_VALIDATION, fold=facts.fold)[1]
+        share = facts.validation or USUAL_VALIDATION
+        return data.train_and_validation(source, share, fold=facts.fold, consecutive=facts.consecutive)[1]
     found = source.splits.get(split_name)
     if found is None:
         raise TorchcapsError(

@@ -36,7 +36,8 @@ class DataChoice:
 class RecipeFacts:
     """The part of a recipe that evaluation needs; the defaults are those of a model without a recipe.
 
-    ``validation`` is the share that training held out: 0 for none, ``None`` where nobody knows; ``fold`` says which.
+    ``validation`` is the share that training held out: 0 for none, ``None`` where nobody knows; ``fold`` says
+    which, and ``consecutive`` that they follow each other.
     """
 
     data: DataChoice | None = None
@@ -44,6 +45,7 @@ class RecipeFacts:
     channels: int | None = None
     validation: float | None = None
     fold: int = 0
+    consecutive: bool = False
     augment: Augmentations | None = None
 
 
@@ -89,5 +91,6 @@ def recipe_facts(run: Run) -> RecipeFacts:
         channels=section.get("channels") or None,
         validation=float(section.get("validation", 0.0)),
         fold=int(section.get("fold", 0)),
+        consecutive=bool(section.get("validation_consecutive", False)),
         augment=build(steps) if steps else None,
     )

@@ -21,7 +21,7 @@ from torchcaps.errors import DataError
 from torchcaps.train.distributed import World
 from torchcaps.train.recipe import Recipe, RecipeError
 
-__all__ = ["Example", "Feed", "load_source", "steps_of", "steps_per_epoch"]
+__all__ = ["Example", "Feed", "divide_source", "load_source", "steps_of", "steps_per_epoch"]
 
 
 VALIDATION_SEED = 0
@@ -135,12 +135,20 @@ def _augmented_once(split: ValidationSplit, augment: Augmentations) -> Validatio
     return ValidationSplit(images, split.labels, split.groups, split.attributes)
 
 
+def divide_source(recipe: Recipe, source: Source) -> tuple[TrainSplit, ValidationSplit]:
+    """What is learned from and what is held out, as the recipe says."""
+    section = recipe.data
+    return train_and_validation(
+        source, section.validation, seed=0, fold=section.fold, consecutive=section.validation_consecutive
+    )
+
+
 def _divide(recipe: Recipe, source: Source) -> tuple[TrainSplit, ValidationSplit | None]:
     if not len(source.train):
         raise DataError(f"{source.name} has no training pictures")
     if recipe.data.validation == 0:
         return source.train, None
-    train, validation = train_and_validation(source, recipe.data.validation, seed=0, fold=recipe.data.fold)
+    train, validation = divide_source(recipe, source)
     if recipe.training.batch_size > len(train):
         raise RecipeError(
             f"training.batch_size is {recipe.training.batch_size}, but only {len(train)} pictures are left to train on "

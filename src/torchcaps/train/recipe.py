@@ -64,6 +64,8 @@ class DataSection:
         augment: a list of ``{name = ..., parameters}``, in order; see ``docs/loader.md``.
         validation: share of the training set that is held out to make choices by; 0 trains on all of it.
         fold: which share: 1, 2, … hold others out than those before, for cross-validation.
+        validation_consecutive: hold out examples that follow each other in the set, and with them, in MNIST, writers;
+            else single ones, class by class.
         validation_pairs: pairs of held-out digits that are measured, for MultiMNIST; evenly spaced among all.
         validation_augmented: measure held-out pictures as the augmentation changes them, each once and always the same
             way; else only the fixed parts of it act (a central crop, a place in the middle).
@@ -78,6 +80,7 @@ class DataSection:
     augment: tuple[Mapping[str, Any], ...] = ()
     validation: float = 0.0
     fold: int = 0
+    validation_consecutive: bool = False
     validation_pairs: int = 10_000
     validation_augmented: bool = False
     drop_last: bool = True
@@ -89,6 +92,8 @@ class DataSection:
         require(self.fold >= 0, "data.fold", "0 or more", self.fold)
         if self.fold and not self.validation:
             raise RecipeError("data.fold says which share is held out, so data.validation must be above 0")
+        if self.validation_consecutive and not self.validation:
+            raise RecipeError("data.validation_consecutive says how to hold out, so data.validation must be above 0")
         require(self.size >= 0, "data.size", "0 or a number of pixels", self.size)
         require(self.channels in (0, 1, 3), "data.channels", "0, 1 or 3", self.channels)
         require(self.validation_pairs >= 1, "data.validation_pairs", "1 or more", self.validation_pairs)

@@ -8,7 +8,7 @@ from typing import Literal, cast
 import torch
 from torch import Tensor
 
-from torchcaps.data import Source, train_and_validation
+from torchcaps.data import Source
 from torchcaps.data.augment import build
 from torchcaps.data.loader import evaluation_batches
 from torchcaps.data.multimnist import MultiMNIST
@@ -21,6 +21,7 @@ from torchcaps.eval.precision import full_precision
 from torchcaps.eval.recipe_facts import DataChoice
 from torchcaps.models import Model
 from torchcaps.train.engine import choose_precision
+from torchcaps.train.feed import divide_source
 from torchcaps.train.objective import is_wrong
 from torchcaps.train.recipe import Recipe
 
@@ -34,7 +35,7 @@ BATCHES_BETWEEN_LOOKS = 20
 def measured_split(recipe: Recipe, source: Source, name: str) -> Split:
     """The test split, or the examples that training by this recipe held out."""
     if name == "validation":
-        return train_and_validation(source, recipe.data.validation, seed=0, fold=recipe.data.fold)[1]
+        return divide_source(recipe, source)[1]
     if source.test is None:
         raise DataError(f"{source.name} has no test split to measure on")
     return source.test
