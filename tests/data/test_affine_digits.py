@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import torchcaps.data.affine_digits
 import torchcaps.data.warp
@@ -43,12 +44,55 @@ def test_resampling_matches_a_loop() -> None:
         assert abs(float(got[b, c, row, column]) - expected) <= 2 * 255 / 512 + 0.5 + 1e-9
 
 
-def test_resampling_at_the_pixels_is_the_picture() -> None:
+def cubic_weight(distance: float) -> float:
+    """Keys' kernel with a = −1/2."""
+    d = abs(distance)
+    if d >= 2:
+        return 0.0
+    return 1.5 * d**3 - 2.5 * d**2 + 1 if d < 1 else -0.5 * d**3 + 2.5 * d**2 - 4 * d + 2
+
+
+def test_sharp_resampling_matches_a_loop() -> None:
+    generator = np.random.default_rng(2)
+    images = generator.integers(0, 256, (3, 2, 5, 7), dtype=np.uint8)
+    y, x = generator.uniform(-4, 9, (3, 9, 11)), generator.uniform(-4, 11, (3, 9, 11))
+    y, x = (
+        np.round(y * 256) / 256,
+        np.round(x * 256) / 256,
+    )  # what fixed point can hold, so that only weights are rounded
+    places = torch.from_numpy(y), torch.from_numpy(x)
+    got = resample(torch.from_numpy(images), *places, sharp=True)
+    as_float = resample(torch.from_numpy(images).double() / 255, *places, sharp=True)
+    # Four weights of each axis are off by at most 1/512, one by three times that; the others of the pair sum to 1.25.
+    tolerance = 255 * 2 * 1.25 * 6 / 512
+    for b, c, row, column in np.ndindex(3, 2, 9, 11):
+        expected = sum(
+            cubic_weight(y[b, row, column] - i) * cubic_weight(x[b, row, column] - j) * float(images[b, c, i, j])
+            for i, j in np.ndindex(5, 7)
+        )
+        expected = min(255.0, max(0.0, expected))
+        assert abs(255 * float(as_float[b, c, row, column]) - expected) <= tolerance
+        assert abs(int(got[b, c, row, column]) - 255 * float(as_float[b, c, row, column])) <= 0.5 + 1e-9
+
+
+def test_sharp_resampling_is_what_pillow_reads_between_pixels() -> None:
+    """Enlarged four times by Pillow's bicubic filter, which has the same kernel; edges differ."""
+    picture = np.random.default_rng(3).integers(80, 176, (12, 12), dtype=np.uint8)  # no overshoot is cut off
+    enlarged = np.asarray(Image.fromarray(picture).resize((48, 48), Image.Resampling.BICUBIC)).astype(int)
+    place = (torch.arange(48, dtype=torch.float64) + 0.5) / 4 - 0.5
+    y, x = place[:, None].expand(1, 48, 48), place.expand(1, 48, 48)
+    ours = resample(torch.from_numpy(picture)[None, None], y, x, sharp=True)[0, 0].numpy().astype(int)
+    assert np.abs(ours - enlarged)[8:40, 8:40].max() <= 2  # eighths of a pixel need weights of 1/1024 and finer
+
+
+@pytest.mark.parametrize("sharp", [False, True])
+def test_resampling_at_the_pixels_is_the_picture(sharp: bool) -> None:
     images = torch.from_numpy(np.random.default_rng(1).integers(0, 256, (2, 1, 6, 9), dtype=np.uint8))
     rows = torch.arange(6.0)[:, None].expand(2, 6, 9)
     columns = torch.arange(9.0).expand(2, 6, 9)
-    assert torch.equal(resample(images, rows, columns), images)
-    assert int(resample(images, rows + 100, columns).max()) == 0
+    assert torch.equal(resample(images, rows, columns, sharp), images)
+    assert int(resample(images, rows + 100, columns, sharp).max()) == 0
+    assert int(resample(images, rows, columns - 100, sharp).max()) == 0
 
 
 def test_affine_coordinates_undo_the_matrix() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from torchcaps.data.augment import (
     Affine,
     Contrast,
     Crop,
+    Deform,
     Elastic,
     Flip,
     Place,
@@ -51,7 +53,7 @@ def test_example_depends_on_its_counter_alone(name: str) -> None:
     assert changed == [name != "standardize"] * 2
 
 
-@pytest.mark.parametrize("name", ["shift", "flip", "cutout", "affine", "elastic"])
+@pytest.mark.parametrize("name", ["shift", "flip", "cutout", "affine", "elastic", "deform"])
 def test_chance_leaves_the_other_examples_as_they_are(name: str) -> None:
     images, counter = pictures(side=13)[:1].repeat(4000, 1, 1, 1), torch.arange(4000)
     always = build([{"name": name}])(images, counter, seed=3)
@@ -93,7 +95,7 @@ def test_types_and_shapes(name: str) -> None:
     for images in (pictures(), to_unit_float(pictures())):
         result = pipeline(images, torch.arange(37), seed=0)
         assert result.shape == (37, 3, side, side)
-        keeps_bytes = name in (*MOVES_PIXELS_ONLY, "affine", "elastic")
+        keeps_bytes = name in (*MOVES_PIXELS_ONLY, "affine", "elastic", "deform")
         assert result.dtype == (images.dtype if keeps_bytes else torch.float32)
         assert pipeline.evaluate(images).shape == result.shape
         if name != "standardize" and result.is_floating_point():
@@ -246,6 +248,43 @@ def test_elastic_moves_no_pixel_further_than_told_and_bends() -> None:
     assert float(moved.flatten(1).std(1).min()) > 0.05
 
 
+STILL: dict[str, Any] = {"degrees": 0, "shear": 0, "scale": (1, 1), "translate": 0}
+
+
+def test_deform_moves_as_affine_and_elastic_do() -> None:
+    digits = sample_digits("train").images[:64]
+    counter = torch.arange(64)
+    assert torch.equal(Deform(**STILL, pixels=0)(digits, counter, STREAM), digits)
+    turned = Affine(15, 0.1, (0.9, 1.1), 2)(digits, counter, STREAM).float()
+    assert (Deform(pixels=0)(digits, counter, STREAM).float() - turned).abs().mean() < 0.2 * (
+        digits - turned
+    ).abs().mean()
+    ramp = (torch.arange(28.0) / 28).expand(64, 1, 28, 28)
+    moved = (Deform(**STILL, pixels=3)(ramp, counter, STREAM) - ramp)[..., 4:24, 4:24] * 28
+    assert 1.0 < float(moved.abs().max()) <= 3.01
+    assert float(moved.flatten(1).std(1).min()) > 0.05
+
+
+def test_deform_keeps_strokes_sharper_than_two_steps_do() -> None:
+    digits, counter = sample_digits("train").images[:200], torch.arange(200)
+
+    def soft(images: Tensor) -> float:
+        """The share of grey among the ink."""
+        return float(((images > 25) & (images < 230)).sum() / (images > 25).sum())
+
+    two_steps = build([{"name": "affine"}, {"name": "elastic", "pixels": 2.0}])(digits, counter, seed=0)
+    one_step = build([{"name": "deform"}])(digits, counter, seed=0)
+    assert soft(one_step) - soft(digits) < 0.5 * (soft(two_steps) - soft(digits))
+
+
+def test_the_pulls_of_deform_do_not_follow_its_affine_map() -> None:
+    """They are drawn apart from the numbers that the affine map is drawn from, which are those of Elastic's pulls."""
+    counter = torch.arange(64)
+    ramp = (torch.arange(28.0) / 28).expand(64, 1, 28, 28)
+    pulled = Deform(**STILL, pixels=3)(ramp, counter, STREAM) - Elastic(pixels=3)(ramp, counter, STREAM)
+    assert float(pulled[..., 4:24, 4:24].abs().mean()) * 28 > 0.3
+
+
 def test_steps_of_a_chain_draw_apart() -> None:
     images = torch.zeros(400, 1, 21, 21, dtype=torch.uint8)
     images[:, :, 10, 10] = 1
@@ -293,6 +332,10 @@ def test_same_result_on_the_gpu(name: str) -> None:
         assert torch.equal(on_gpu, on_cpu)
     elif name == "elastic":  # float32 displacements may fall on the other side of 1/512 pixel
         assert int((on_gpu.int() - on_cpu.int()).abs().max()) <= 2
+    elif name == "deform":  # likewise, and each of four weights an axis may then be rounded the other way
+        apart = (on_gpu.int() - on_cpu.int()).abs()
+        assert int(apart.max()) <= 10
+        assert float(apart.float().mean()) < 0.1
     else:
         torch.testing.assert_close(on_gpu, on_cpu)
 

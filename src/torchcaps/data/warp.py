@@ -1,4 +1,4 @@
-"""Bilinear resampling in fixed point: source coordinates are rounded to 1/256 pixel, and the rest is integers.
+"""Resampling in fixed point: source coordinates are rounded to 1/256 pixel, and the rest is integers.
 
 Float resampling differs in the last bit from device to device, and a rounded pixel now and then with it. Here a
 picture is the same on both once the coordinates agree to 1/256 pixel, which float64 coordinates do.
@@ -19,14 +19,34 @@ FRACTION_BITS = 8
 ONE = 1 << FRACTION_BITS
 
 
-def _split_coordinate(coordinate: Tensor, length: int) -> tuple[Tensor, Tensor]:
-    """Whole pixel (counted in the padded picture) and 1/256ths beyond it; far outside is all black border."""
-    fixed = torch.floor(coordinate * ONE + 0.5).clamp(-ONE, length * ONE).to(torch.int64)
-    return (fixed >> FRACTION_BITS) + 1, fixed & (ONE - 1)
+def _split_coordinate(coordinate: Tensor, length: int, reach: int) -> tuple[Tensor, Tensor]:
+    """First pixel that counts, in the padded picture, and 1/256ths of the way; far outside is all black border."""
+    fixed = torch.floor(coordinate * ONE + 0.5).clamp(-reach * ONE, (length + reach - 1) * ONE).to(torch.int64)
+    return (fixed >> FRACTION_BITS) + reach, fixed & (ONE - 1)
 
 
-def resample(images: Tensor, y: Tensor, x: Tensor) -> Tensor:
+def _linear(part: Tensor) -> list[Tensor]:
+    """Weights of the two pixels around a place, in 256ths."""
+    return [ONE - part, part]
+
+
+def _cubic(part: Tensor) -> list[Tensor]:
+    """Weights of the four pixels around a place by cubic convolution (Keys 1981, a = −1/2), in 256ths."""
+    linear, square, cube = part * (ONE * ONE), part * part * ONE, part * part * part
+
+    def rounded(twice: Tensor) -> Tensor:
+        return (twice + ONE * ONE) >> (2 * FRACTION_BITS + 1)
+
+    before, after = rounded(2 * square - cube - linear), rounded(4 * square - 3 * cube + linear)
+    far_after = rounded(cube - square)
+    return [before, ONE - before - after - far_after, after, far_after]  # they sum to 1 in spite of the rounding
+
+
+def resample(images: Tensor, y: Tensor, x: Tensor, sharp: bool = False) -> Tensor:
     """Read pictures at fractional places between the pixels' centres; black outside.
+
+    Between two pixels the line that joins them is read, which makes strokes softer. ``sharp`` reads a cubic through
+    four pixels instead, kept within black and white.
 
     Shape:
         images: uint8 or float ``[B, C, H, W]``; y, x: float ``[B, H', W']`` in pixels, 0 being the centre of the
@@ -37,22 +57,25 @@ def resample(images: Tensor, y: Tensor, x: Tensor) -> Tensor:
     25
     """
     _, C, H, W = images.shape
-    whole_y, part_y = _split_coordinate(y, H)
-    whole_x, part_x = _split_coordinate(x, W)
-    row_length = W + 3
-    pixels = rearrange(F.pad(images, (1, 2, 1, 2)), "B C H W -> B C (H W)")
-    corner = rearrange(whole_y * row_length + whole_x, "B H W -> B 1 (H W)").expand(-1, C, -1)
+    reach, weights = (2, _cubic) if sharp else (1, _linear)
+    first_y, part_y = _split_coordinate(y, H, reach)
+    first_x, part_x = _split_coordinate(x, W, reach)
+    margin = (2 * reach - 1, 2 * reach)
+    row_length = W + sum(margin)
+    pixels = rearrange(F.pad(images, (*margin, *margin)), "B C H W -> B C (H W)")
+    corner = rearrange(first_y * row_length + first_x, "B H W -> B 1 (H W)").expand(-1, C, -1)
     number = torch.int32 if images.dtype == torch.uint8 else images.dtype
     total = torch.zeros(corner.shape, dtype=number, device=images.device)
-    for down, weight_y in enumerate((ONE - part_y, part_y)):
-        for right, weight_x in enumerate((ONE - part_x, part_x)):
+    for down, weight_y in enumerate(weights(part_y)):
+        for right, weight_x in enumerate(weights(part_x)):
             weight = rearrange(weight_y * weight_x, "B H W -> B 1 (H W)").to(number)
             total += weight * pixels.gather(-1, corner + (down * row_length + right)).to(number)
     if number == torch.int32:
         rounded = (total + (ONE * ONE // 2)) >> (2 * FRACTION_BITS)
-        result = rounded.to(images.dtype)
+        result = (rounded.clamp(0, 255) if sharp else rounded).to(images.dtype)
     else:
         result = total / (ONE * ONE)
+        result = result.clamp(0, 1) if sharp else result
     return rearrange(result, "B C (H W) -> B C H W", H=y.shape[-2])
 
 

@@ -1,4 +1,4 @@
-"""Augmentations that bend the picture: affine maps and elastic distortion, resampled bilinearly."""
+"""Augmentations that bend the picture: affine maps and elastic distortion, each alone or both in one step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from torchcaps.data.augment.base import Augmentation, require
 from torchcaps.data.random import RandomStream
 from torchcaps.data.warp import affine_coordinates, draw_affine, resample
 
-__all__ = ["Affine", "Elastic"]
+__all__ = ["Affine", "Deform", "Elastic"]
+
+
+# The pulls are drawn with counters that no example has, so that they do not follow the affine map.
+PULLS = 1 << 43
 
 
 @dataclass(frozen=True)
@@ -28,25 +32,10 @@ class Affine(Augmentation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", tuple(self.scale))  # recipes write a list
-        require(
-            len(self.scale) == 2 and 0 < self.scale[0] <= self.scale[1],
-            self,
-            "scale must be two factors above 0, the smaller first",
-        )
-        require(
-            min(self.degrees, self.shear, self.translate) >= 0,
-            self,
-            "degrees, shear and translate must be 0 or more",
-        )
+        _check_affine(self)
 
     def __call__(self, images: Tensor, counter: Tensor, random: RandomStream) -> Tensor:
-        H, W = images.shape[-2:]
-        matrix = draw_affine(random, counter, self.degrees, self.shear, self.scale)
-        # Lanes 0 to 3 made the matrix; 4 and 5 are the two directions of the move.
-        unit = random.uniform(counter, lanes=6)[:, 4:].double()
-        centre = torch.stack([torch.full_like(unit[:, 0], (side - 1) / 2) for side in (H, W)], dim=1)
-        moved = centre + (2 * unit - 1) * self.translate
-        return resample(images, *affine_coordinates(matrix, centre, moved, (H, W)))
+        return resample(images, *_affine_places(self, images, counter, random))
 
 
 @dataclass(frozen=True)
@@ -61,19 +50,79 @@ class Elastic(Augmentation):
     spacing: int = 7
 
     def __post_init__(self) -> None:
-        require(self.pixels >= 0 and self.spacing >= 1, self, "pixels must be 0 or more and spacing 1 or more")
+        _check_elastic(self)
 
     def __call__(self, images: Tensor, counter: Tensor, random: RandomStream) -> Tensor:
         H, W = images.shape[-2:]
-        spline_y = spline_basis(H, self.spacing, images.device)
-        spline_x = spline_basis(W, self.spacing, images.device)
-        grid = spline_y.shape[1], spline_x.shape[1]
-        pulls = random.uniform(counter, 2 * grid[0] * grid[1], low=-self.pixels, high=self.pixels)
-        pulls = rearrange(pulls, "B (direction Y X) -> B direction Y X", direction=2, Y=grid[0])
-        moved = torch.einsum("HY,BaYX,WX->BaHW", spline_y, pulls, spline_x)
+        moved = _elastic_moves(self, images, counter, random)
         rows = torch.arange(H, device=images.device)[:, None]
         columns = torch.arange(W, device=images.device)
         return resample(images, rows + moved[:, 0], columns + moved[:, 1])
+
+
+@dataclass(frozen=True)
+class Deform(Augmentation):
+    """What :class:`Affine` and :class:`Elastic` do, in one step and sharply.
+
+    The pulls bend the picture, the affine map moves what they made, and the pixels are read once, by a cubic. Two
+    steps that read between pixels leave strokes so soft that a network may not know sharp ones any more.
+    """
+
+    degrees: float = 15.0
+    shear: float = 0.1
+    scale: tuple[float, float] = (0.9, 1.1)
+    translate: float = 2.0
+    pixels: float = 2.0
+    spacing: int = 7
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", tuple(self.scale))  # recipes write a list
+        _check_affine(self)
+        _check_elastic(self)
+
+    def __call__(self, images: Tensor, counter: Tensor, random: RandomStream) -> Tensor:
+        y, x = _affine_places(self, images, counter, random)
+        moved = _elastic_moves(self, images, counter + PULLS, random)
+        return resample(images, y + moved[:, 0], x + moved[:, 1], sharp=True)
+
+
+def _check_affine(owner: Affine | Deform) -> None:
+    require(
+        len(owner.scale) == 2 and 0 < owner.scale[0] <= owner.scale[1],
+        owner,
+        "scale must be two factors above 0, the smaller first",
+    )
+    require(
+        min(owner.degrees, owner.shear, owner.translate) >= 0, owner, "degrees, shear and translate must be 0 or more"
+    )
+
+
+def _check_elastic(owner: Elastic | Deform) -> None:
+    require(owner.pixels >= 0 and owner.spacing >= 1, owner, "pixels must be 0 or more and spacing 1 or more")
+
+
+def _affine_places(
+    settings: Affine | Deform, images: Tensor, counter: Tensor, random: RandomStream
+) -> tuple[Tensor, Tensor]:
+    """Where each pixel of the moved picture comes from: y and x, float64 ``[B, H, W]`` each."""
+    H, W = images.shape[-2:]
+    matrix = draw_affine(random, counter, settings.degrees, settings.shear, settings.scale)
+    # Lanes 0 to 3 made the matrix; 4 and 5 are the two directions of the move.
+    unit = random.uniform(counter, lanes=6)[:, 4:].double()
+    centre = torch.stack([torch.full_like(unit[:, 0], (side - 1) / 2) for side in (H, W)], dim=1)
+    moved = centre + (2 * unit - 1) * settings.translate
+    return affine_coordinates(matrix, centre, moved, (H, W))
+
+
+def _elastic_moves(settings: Elastic | Deform, images: Tensor, counter: Tensor, random: RandomStream) -> Tensor:
+    """How far the pulls move each pixel, down and to the right: ``[B, 2, H, W]``."""
+    H, W = images.shape[-2:]
+    spline_y = spline_basis(H, settings.spacing, images.device)
+    spline_x = spline_basis(W, settings.spacing, images.device)
+    grid = spline_y.shape[1], spline_x.shape[1]
+    pulls = random.uniform(counter, 2 * grid[0] * grid[1], low=-settings.pixels, high=settings.pixels)
+    pulls = rearrange(pulls, "B (direction Y X) -> B direction Y X", direction=2, Y=grid[0])
+    return torch.einsum("HY,BaYX,WX->BaHW", spline_y, pulls, spline_x)
 
 
 def spline_basis(length: int, spacing: int, device: torch.device) -> Tensor:

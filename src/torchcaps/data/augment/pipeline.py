@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from torchcaps.data.augment.base import Augmentation
-from torchcaps.data.augment.deform import Affine, Elastic
+from torchcaps.data.augment.deform import Affine, Deform, Elastic
 from torchcaps.data.augment.geometric import Crop, Cutout, Flip, Place, Shift
 from torchcaps.data.augment.photometric import Brightness, Contrast, Standardize
 from torchcaps.data.augment.sometimes import Sometimes
@@ -24,6 +24,7 @@ AUGMENTATIONS: dict[str, type[Augmentation]] = {
     "contrast": Contrast,
     "crop": Crop,
     "cutout": Cutout,
+    "deform": Deform,
     "elastic": Elastic,
     "flip": Flip,
     "place": Place,
