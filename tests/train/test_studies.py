@@ -65,7 +65,7 @@ def test_shipped_studies_are_sound(study):
 
 
 def test_every_cell_differs_from_the_base_by_what_it_says():
-    for study in (get_study("ablation"), *SEARCHES.values()):
+    for study in (get_study("ablation"), get_study("writers"), *SEARCHES.values()):
         recipes = [study.recipe(cell, seed=0) for cell in study.cells]
         assert len({str(recipe) for recipe in recipes}) == len(recipes)
 
@@ -92,10 +92,16 @@ def test_a_search_lists_what_was_tried_and_says_where_it_began(tmp_path):
     assert len(study_table(get_study("table1"), tmp_path).rows) == len(get_study("table1").cells)
 
 
-@pytest.mark.parametrize("recipe", list(SEARCHES))
-def test_every_record_of_a_search_has_a_cell_with_its_recipe(recipe):
+def test_choices_by_writers_hold_other_digits_out_for_each_seed():
+    study = get_study("writers")
+    for seed in range(3):
+        section = study.recipe(study.cells[0], seed).data
+        assert (section.fold, section.validation_consecutive) == (seed, True)
+
+
+@pytest.mark.parametrize("study", [*SEARCHES.values(), get_study("writers")], ids=lambda study: study.name)
+def test_every_record_of_a_search_has_a_cell_with_its_recipe(study):
     """A cell that is renamed or changed would drop its runs from the table, or name them wrongly."""
-    study = SEARCHES[recipe]
     cells = {cell.name: cell for cell in study.cells}
     saved = sorted((RECORDS / study.name).glob("*/seed*/recipe.toml"))
     assert saved

@@ -31,7 +31,10 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="table1, ablation, affine, more, selection or search.")],
+    study: Annotated[
+        str,
+        typer.Argument(metavar="STUDY", help="table1, ablation, affine, more, selection, writers or search."),
+    ],
     cell: Annotated[
         list[str] | None, typer.Option("--cell", metavar="NAME", help="This cell, or a pattern; may be given again.")
     ] = None,

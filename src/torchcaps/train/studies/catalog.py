@@ -10,10 +10,18 @@ from torchcaps.train.studies.more import MORE
 from torchcaps.train.studies.search import SEARCHES
 from torchcaps.train.studies.selection import SELECTION
 from torchcaps.train.studies.table1 import TABLE1
+from torchcaps.train.studies.writers import WRITERS
 
 __all__ = ["get_study", "list_studies"]
 
-STUDIES = {"table1": TABLE1, "ablation": ABLATION, "affine": AFFINE, "more": MORE, "selection": SELECTION}
+STUDIES = {
+    "table1": TABLE1,
+    "ablation": ABLATION,
+    "affine": AFFINE,
+    "more": MORE,
+    "selection": SELECTION,
+    "writers": WRITERS,
+}
 
 
 def list_studies() -> list[str]:
