@@ -8,13 +8,16 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image, ImageFont
 
 from published_files import picture_bytes, real_data, write_picture_folder
 from torchcaps.cli.app import main
+from torchcaps.data.augment import build
 from torchcaps.data.catalog import CATALOG
-from torchcaps.data.contact_sheet import contact_sheet
+from torchcaps.data.contact_sheet import as_trained_on, contact_sheet
 from torchcaps.data.sample import sample_digits
+from torchcaps.train import load_recipe
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +103,35 @@ def test_preview_writes_a_sheet_with_a_row_for_each_class(tmp_path, capsys):
         first = np.asarray(sheet.convert("L"))[2:58:2, 98:154:2]
     split = sample_digits("train")
     assert (first == split.images[split.labels == 0][0, 0].numpy()).all()
+
+
+def test_preview_of_a_recipe_shows_a_picture_as_it_is_and_as_training_sees_it(tmp_path, capsys):
+    out = tmp_path / "sheet.png"
+    assert main(["data", "preview", "mnist-sample", "--recipe", "mnist-open", "--out", str(out), "--columns", "4"]) == 0
+    with Image.open(out) as sheet:
+        assert sheet.size == (96 + 4 * 58 + 2, 10 * 58 + 2)
+        cells = np.asarray(sheet.convert("L"))[2:58:2, 98:]
+    split = sample_digits("train")
+    first = split.labels.tolist().index(0)
+    augment = build(load_recipe("mnist-open").data.augment)
+    expected = [split.images[first], *augment(split.images[[first] * 3], first + torch.tensor([0, 1000, 2000]), 0)]
+    for column, picture in enumerate(expected):
+        assert (cells[:, 58 * column : 58 * column + 56 : 2] == picture[0].numpy()).all()
+    assert main(["data", "preview", "mnist-sample", "--recipe", "multimnist-best", "--out", str(out)]) == 1
+    assert "multimnist-best has no data.augment to show" in capsys.readouterr().err
+
+
+def test_a_sheet_shows_standardised_and_cropped_pictures_and_any_number_of_classes():
+    split = sample_digits("train")
+    augment = build([{"name": "crop", "size": 20}, {"name": "standardize"}])
+    several = type(split)(split.images[:40], torch.nn.functional.one_hot(split.labels[:40], 12).bool())
+    assert len(as_trained_on(several, "abcdefghijkl", augment, columns=1)) == len(set(split.labels[:40].tolist()))
+    shown = as_trained_on(several, "abcdefghijkl", augment, columns=3)
+    assert shown.images.shape[1:] == (1, 20, 20)
+    assert shown.labels.tolist() == [label for label in sorted(set(split.labels[:40].tolist())) for _ in range(3)]
+    assert int(shown.images.amin()) == 0
+    assert int(shown.images.amax()) == 255
+    assert contact_sheet(shown, "abcdefghijkl", 3).size[1] == 12 * (60 + 2) + 2
 
 
 def test_a_sheet_of_stereo_pairs_shows_the_left_eye():

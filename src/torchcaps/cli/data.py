@@ -11,6 +11,7 @@ import typer
 from torchcaps.cli.shared import PngFile, print_table, say, to_stderr
 
 if TYPE_CHECKING:
+    from torchcaps.data.augment import Augmentations
     from torchcaps.data.source import Source
 
 __all__ = ["register"]
@@ -122,22 +123,44 @@ def preview_command(
     name: Name,
     out: PngFile = Path("sheet.png"),
     columns: Annotated[int, typer.Option("--columns", min=1, max=100, help="Pictures a class.")] = 10,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe", help="Show one picture of each class as it is, then as training by this recipe sees it."
+        ),
+    ] = None,
     data_dir: DataDir = None,
     size: Size = None,
     strict: Strict = False,
 ) -> None:
-    """Write a contact sheet of the training set, a row a class, and print how many examples each class has."""
+    """Write a contact sheet of the training set, a row a class, and print how many examples each class has.
+
+    With --recipe it shows what the recipe's augmentation makes of a picture: is it still what it was, is it softer?
+    """
     import io
 
-    from torchcaps.data.contact_sheet import contact_sheet
+    from torchcaps.data.contact_sheet import as_trained_on, contact_sheet
     from torchcaps.eval.output import write_file
 
+    augment = None if recipe is None else _augmentation(recipe)
     source = _load(name, data_dir, size, strict)
+    shown = source.train if augment is None else as_trained_on(source.train, source.classes, augment, columns)
     encoded = io.BytesIO()
-    contact_sheet(source.train, source.classes, columns).save(encoded, format="PNG")
+    contact_sheet(shown, source.classes, columns).save(encoded, format="PNG")
     write_file(out, encoded.getvalue())
     _print_source(source)
     typer.echo(f"wrote {out}")
+
+
+def _augmentation(recipe: str) -> Augmentations:
+    from torchcaps.data.augment import build
+    from torchcaps.errors import DataError
+    from torchcaps.train import load_recipe
+
+    steps = load_recipe(recipe).data.augment
+    if not steps:
+        raise DataError(f"the recipe {recipe} has no data.augment to show; leave --recipe out to see the data itself")
+    return build(steps)
 
 
 def _load(name: str, data_dir: Path | None, size: int | None, strict: bool) -> Source:

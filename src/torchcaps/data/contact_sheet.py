@@ -1,4 +1,4 @@
-"""A picture of pictures: a row a class, to see at a glance what a data set holds."""
+"""A picture of pictures: a row a class, to see at a glance what a data set holds, or what training makes of it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from torchcaps.data.augment import Augmentations
 from torchcaps.data.optional import pillow_image
 from torchcaps.data.source import Split
 
-__all__ = ["contact_sheet"]
+__all__ = ["as_trained_on", "contact_sheet"]
 
 GAP = 2
 LABEL_WIDTH = 96
@@ -48,6 +51,32 @@ def contact_sheet(split: Split, classes: Sequence[str], columns: int = 10) -> An
             picture = _rgb(split.images[index].numpy()).repeat(factor, axis=0).repeat(factor, axis=1)
             sheet.paste(image.fromarray(picture), (LABEL_WIDTH + GAP + column * (cell_width + GAP), top))
     return sheet
+
+
+def as_trained_on(
+    split: Split, classes: Sequence[str], augment: Augmentations, columns: int = 10, seed: int = 0
+) -> Split:
+    """A split for :func:`contact_sheet`: one picture of each class as it is measured, then as training sees it.
+
+    What an augmentation leaves outside of black and white, as standardising does, is brought back in for the eye.
+    """
+    images, labels = [], []
+    for row in range(len(classes)):
+        shown = (split.labels == row if split.labels.ndim == 1 else split.labels[:, row]).nonzero()[:1, 0]
+        for index in shown:
+            repeated = split.images[index].expand(columns - 1, -1, -1, -1)
+            counter = index + torch.arange(columns - 1) * len(split)
+            images += [augment.evaluate(split.images[index][None]), augment(repeated, counter, seed)]
+            labels += [row] * columns
+    pictures = torch.stack([_whole_levels(picture) for part in images for picture in part])
+    return type(split)(pictures, torch.tensor(labels))
+
+
+def _whole_levels(picture: Tensor) -> Tensor:
+    if picture.dtype == torch.uint8:
+        return picture
+    low, high = picture.min().clamp(max=0), picture.max().clamp(min=1)
+    return ((picture - low) / (high - low) * 255).round().to(torch.uint8)
 
 
 def _rgb(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -75,4 +75,4 @@ class Standardize(Augmentation):
         images = _unit_float(images)
         centred = images - images.mean((1, 2, 3), keepdim=True)
         deviation = centred.square().mean((1, 2, 3), keepdim=True).sqrt()
-        return centred / deviation.clamp(min=1 / (255 * math.sqrt(images[0].numel())))
+        return centred / deviation.clamp(min=1 / (255 * math.sqrt(images.shape[1:].numel())))
