@@ -296,6 +296,62 @@ def error_counts(folder):
     return [StudyResult.read(file).errors for file in sorted((ROOT / folder).glob("seed*/result.json"))]
 
 
+def test_the_choices_by_writers_are_those_of_the_records():
+    text = (ROOT / "docs/reproduction.md").read_text().split("### Digits of other writers")[1].split("## Our own")[0]
+    errors = {
+        cell: [
+            StudyResult.read(file).errors for file in sorted((ROOT / "records/writers" / cell).glob("*/result.json"))
+        ]
+        for cell in ("shift", "shift-text", "stem-elastic", "stem-deform", "stem-deform-some", "growing-deform")
+    }
+    assert {len(seeds) for seeds in errors.values()} == {3}
+    mean = {cell: f"{statistics.mean(seeds):.1f}" for cell, seeds in errors.items()}
+    assert f"{mean['stem-elastic']} errors on average with shifts and elastic pulls, {mean['stem-deform']} with" in text
+    assert f"{mean['stem-deform-some']} for three of four, {mean['growing-deform']}\nfor all" in text
+    assert f"the paper's network has {mean['shift']}, by the code's" in text
+    assert mean["shift-text"] == mean["shift"]
+
+    def two(cell):
+        seeds = [ROOT / "records/writers" / cell / f"seed{seed}" / "result.json" for seed in (0, 1)]
+        return "{} and {}".format(*(StudyResult.read(file).errors for file in seeds))
+
+    assert f"left {two('stem-strong')} of 10,000 digits wrong" in text
+    assert f"reads by a cubic: {two('stem-deform-more')}" in text
+    assert f"from {two('stem-gentle')} to {two('stem-deform')}, that" in text
+    assert f"network from {two('gentle')} to {two('deform')}." in text
+    drawn = (ROOT / "records/writers/draw.txt").read_text()
+    assert "0.50 as they are, 0.82 affine, then elastic; 0.62 deform; 83 digits" in drawn
+    assert "28 of the 83 held-out digits" in text
+
+
+def test_the_writers_of_mnist_are_those_of_the_log():
+    log = (ROOT / "records/writers-cpu/log.txt").read_text()
+    readme = (ROOT / "records/writers-cpu/README.md").read_text()
+    for title, row in (("any digits", "any digits, so"), ("digits that follow each other", "digits that follow")):
+        found = re.findall(rf"held out: {title}, fold \d: (\d+) of", log)
+        assert len(found) == 3
+        assert re.search(rf"\| {row}[^|]*\| {', '.join(found)} \|", readme)
+    for split, name in (("train", "training set"), ("test", "test set")):
+        for trait in ("slant", "thickness"):
+            values = re.search(rf"{split}: correlation of the {trait} .*: (.*)", log)[1].split(", ")
+            shown = [values[place] for place in (0, 1, 2, 3, 4, 6, 7, 8, 9)]
+            row = re.search(rf"\| {name}, {trait} \| (.*) \|", readme)[1].split(" | ")
+            assert [float(value.replace("−", "-")) for value in row] == list(map(float, shown))
+
+
+def test_the_counts_of_branches_are_those_of_their_log():
+    log = (ROOT / "records/branches/log.txt").read_text()
+    readme = (ROOT / "records/branches/README.md").read_text()
+    for cell in ("base", "gentle", "turn-elastic", "shift"):
+        numbers = re.search(rf"/{cell}/seed0: (\d+) \(0,\):(\d+) \(1,\):(\d+) \(2,\):(\d+).* added:(\d+)", log)
+        together, *alone, added = numbers.groups()
+        assert f"(`{cell}`) | {' | '.join([*alone, together, added])} |" in readme
+    cells = ("base", "gentle", "turn-elastic", "shift", "small-cnn-gentle")
+    *capsules, cnn = (set(StudyResult.read(ROOT / "records/branches" / cell / "result.json").wrong) for cell in cells)
+    always = set.intersection(*capsules)
+    assert f"{len(always)} digits are wrong in all four CapsNets, {len(always & cnn)} of\nthese in the CNN" in readme
+
+
 def test_how_likely_the_papers_spread_is_follows_from_ours():
     files = (ROOT / "records/table1/mnist-best").glob("seed*/result.json")
     ours = statistics.stdev(StudyResult.read(file).error.percent for file in files)
