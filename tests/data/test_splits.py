@@ -218,6 +218,8 @@ def test_a_published_validation_set_is_used_as_it_is():
     assert train_and_validation(published, 0.5) == (train, validation)
     with pytest.raises(DataError, match="has one validation set, that of its publisher, so there is no fold 2"):
         train_and_validation(published, 0.5, fold=2)
+    with pytest.raises(DataError, match="that of its publisher, so there is no other one of consecutive examples"):
+        train_and_validation(published, 0.5, consecutive=True)
 
 
 @pytest.mark.parametrize(

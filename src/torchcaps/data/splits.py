@@ -69,8 +69,9 @@ def train_and_validation(
     """The publisher's validation set where there is one, else :func:`validation_split` of the training set."""
     if source.validation is None:
         return validation_split(source.train, fraction, seed=seed, fold=fold, consecutive=consecutive)
-    if fold:
-        raise DataError(f"{source.name} has one validation set, that of its publisher, so there is no fold {fold}")
+    if fold or consecutive:
+        what = f"no fold {fold}" if fold else "no other one of consecutive examples"
+        raise DataError(f"{source.name} has one validation set, that of its publisher, so there is {what}")
     return source.train, source.validation
 
 
@@ -119,7 +120,9 @@ def held_out(examples: Split, count: int, keys: Keys, least: int = 0, fold: int 
 def _consecutive(examples: Split, count: int, fold: int) -> Indices:
     _check_sizes(examples, count, fold)
     if examples.groups is not None:
-        raise DataError("the set says which examples belong together (groups), so consecutive is not needed; leave it")
+        raise DataError(
+            "the set says which examples belong together (groups), so consecutive is not needed; leave it out"
+        )
     first = fold * count
     return _something(np.arange(first, min(first + count, len(examples)), dtype=np.int64), examples, count, fold)
 

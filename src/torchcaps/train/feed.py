@@ -130,7 +130,7 @@ def _augmented_once(split: ValidationSplit, augment: Augmentations) -> Validatio
     if images.dtype != torch.uint8:
         raise RecipeError(
             "data.validation_augmented needs augmentations that keep whole grey levels (shift, crop, place, flip, "
-            "cutout, affine, elastic), but data.augment has one that computes with brightness; leave it out"
+            "cutout, affine, elastic, deform), but data.augment has one that computes with brightness; leave it out"
         )
     return ValidationSplit(images, split.labels, split.groups, split.attributes)
 

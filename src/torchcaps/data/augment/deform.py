@@ -14,7 +14,6 @@ from torchcaps.data.warp import affine_coordinates, draw_affine, resample
 
 __all__ = ["Affine", "Deform", "Elastic"]
 
-
 # The pulls are drawn with counters that no example has, so that they do not follow the affine map.
 PULLS = 1 << 43
 
@@ -64,8 +63,8 @@ class Elastic(Augmentation):
 class Deform(Augmentation):
     """What :class:`Affine` and :class:`Elastic` do, in one step and sharply.
 
-    The pulls bend the picture, the affine map moves what they made, and the pixels are read once, by a cubic. Two
-    steps that read between pixels leave strokes so soft that a network may not know sharp ones any more.
+    A pixel is read where the affine map says, moved on by the pulls: once, and by a cubic. Two steps that each read
+    between pixels leave strokes so soft that a network may not know sharp ones any more.
     """
 
     degrees: float = 15.0

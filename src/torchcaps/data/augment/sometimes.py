@@ -31,7 +31,8 @@ class Sometimes(Augmentation):
         require(
             changed.shape == images.shape and changed.dtype == images.dtype,
             self,
-            "chance fits only what leaves size and type of a picture alone (shift, flip, cutout, affine, elastic)",
+            "chance fits only what leaves size and type of a picture alone (shift, flip, cutout, affine, elastic and "
+            "deform)",
         )
         chosen = random.uniform(counter + COINS) < self.chance  # [B, 1]
         return torch.where(chosen[:, :, None, None], changed, images)
