@@ -170,7 +170,7 @@ def test_consecutive_examples_are_held_out_in_a_row():
         validation_split(digits, count=5, fold=-1, consecutive=True)
     with pytest.raises(DataError, match="both sides need at least one"):
         validation_split(digits, count=23, consecutive=True)
-    with pytest.raises(DataError, match="which examples belong together"):
+    with pytest.raises(DataError, match="the set has groups"):
         validation_split(split_of([0, 0, 1, 1], [0, 1, 2, 3]), count=2, consecutive=True)
     source = load("mnist-sample")
     held = train_and_validation(source, 0.1, fold=2, consecutive=True)[1]

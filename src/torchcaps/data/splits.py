@@ -120,9 +120,7 @@ def held_out(examples: Split, count: int, keys: Keys, least: int = 0, fold: int 
 def _consecutive(examples: Split, count: int, fold: int) -> Indices:
     _check_sizes(examples, count, fold)
     if examples.groups is not None:
-        raise DataError(
-            "the set says which examples belong together (groups), so consecutive is not needed; leave it out"
-        )
+        raise DataError("the set has groups, which say what belongs together; leave consecutive out")
     first = fold * count
     return _something(np.arange(first, min(first + count, len(examples)), dtype=np.int64), examples, count, fold)
 

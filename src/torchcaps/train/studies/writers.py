@@ -31,6 +31,8 @@ DEFORM_MORE = (
     '{name = "deform", degrees = 20, shear = 0.2, scale = [0.85, 1.15], translate = 2, pixels = 3.0, spacing = 7}'
 )
 TWO_STEPS, ONE_STEP = "affine 15°, elastic 2", "deform 15°, 2"
+SOME = "shifts; three of four deform 15°, 2"
+SELF_ATTENTION = "model.routing=self-attention"
 MOVES = {
     "shifts": f"data.augment=[{SHIFT}]",
     "shifts, elastic 2": SHIFT_AND_ELASTIC,
@@ -38,7 +40,7 @@ MOVES = {
     "affine 20°, 4 pixels, elastic 2": TURN_AND_ELASTIC,
     "affine 20°, elastic 3": STRONG,
     ONE_STEP: f"data.augment=[{DEFORM}]",
-    "shifts; three of four deform 15°, 2": f"data.augment=[{SHIFT}, {DEFORM_SOME}]",
+    SOME: f"data.augment=[{SHIFT}, {DEFORM_SOME}]",
     "deform 20°, 3": f"data.augment=[{DEFORM_MORE}]",
 }
 NETWORKS = {
@@ -64,6 +66,7 @@ WRITERS = Study(
         _cell("shift-dropout", PAPERS, "shifts", "half of the capsules silent", "model.capsule_dropout=0.5"),
         _cell("shift-positions", PAPERS, "shifts", "a quarter of the places silent", "model.position_dropout=0.25"),
         _cell("shift-text", PAPERS, "shifts", "the text's choices, rate 2e-3", TEXT, "optimizer.lr=2e-3"),
+        _cell("shift-self-attention", PAPERS, "shifts", "routing by self-attention", SELF_ATTENTION),
         _cell("gentle", PAPERS, TWO_STEPS),
         _cell("deform", PAPERS, ONE_STEP),
         _cell("stem-shift", STEMMED, "shifts"),
@@ -74,7 +77,8 @@ WRITERS = Study(
         _cell("stem-strong", STEMMED, "affine 20°, elastic 3"),
         _cell("stem-deform", STEMMED, ONE_STEP),
         _cell("stem-deform-decoder-tenth", STEMMED, ONE_STEP, "a tenth of the reconstruction", DECODER_TENTH),
-        _cell("stem-deform-some", STEMMED, "shifts; three of four deform 15°, 2"),
+        _cell("stem-deform-some", STEMMED, SOME),
+        _cell("stem-self-attention", STEMMED, SOME, "routing by self-attention", SELF_ATTENTION),
         _cell("stem-deform-more", STEMMED, "deform 20°, 3"),
         _cell("growing-deform", GROWING, ONE_STEP),
         _cell("cnn-shift", CNN, "shifts"),
