@@ -352,6 +352,14 @@ def test_the_counts_of_branches_are_those_of_their_log():
     assert f"{len(always)} digits are wrong in all four CapsNets, {len(always & cnn)} of\nthese in the CNN" in readme
 
 
+def test_the_counts_of_soft_and_sharp_digits_are_those_of_their_log():
+    log = (ROOT / "records/deform-cpu/log.txt").read_text()
+    rows = re.findall(r"\| (\d+, \d+, \d+) \| ([\d.]+) \|", (ROOT / "records/deform-cpu/README.md").read_text())
+    names = ("affine", "affine, then elastic", "deform without pulls", "deform")
+    found = [re.findall(rf"^{name}, seed \d: (\d+) of 9,800", log, re.MULTILINE) for name in names]
+    assert rows == [(", ".join(counts), f"{statistics.mean(map(int, counts)):.1f}") for counts in found]
+
+
 def test_how_likely_the_papers_spread_is_follows_from_ours():
     files = (ROOT / "records/table1/mnist-best").glob("seed*/result.json")
     ours = statistics.stdev(StudyResult.read(file).error.percent for file in files)
