@@ -325,8 +325,8 @@ def test_the_choices_by_writers_are_those_of_the_records():
 
 
 def test_the_writers_of_mnist_are_those_of_the_log():
-    log = (ROOT / "records/writers-cpu/log.txt").read_text()
-    readme = (ROOT / "records/writers-cpu/README.md").read_text()
+    log = (ROOT / "records/mnist-order-cpu/log.txt").read_text()
+    readme = (ROOT / "records/mnist-order-cpu/README.md").read_text()
     for title, row in (("any digits", "any digits, so"), ("digits that follow each other", "digits that follow")):
         found = re.findall(rf"held out: {title}, fold \d: (\d+) of", log)
         assert len(found) == 3

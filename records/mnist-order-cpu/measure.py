@@ -1,6 +1,6 @@
 """Do digits of one writer stand together in MNIST, and what does it change to hold out other writers? On a CPU.
 
-python records/writers-cpu/measure.py FOLDER-OF-THE-DATA
+python records/mnist-order-cpu/measure.py FOLDER-OF-THE-DATA
 """
 
 import math
