@@ -157,7 +157,7 @@ def test_folds_hold_every_example_out_once():
 
 
 def test_consecutive_examples_are_held_out_in_a_row():
-    digits = split_of([0, 1] * 11 + [2])
+    digits = split_of([0, 1] * 11 + [0])
     folds = [validation_split(digits, count=5, fold=fold, consecutive=True) for fold in range(5)]
     assert [positions(held) for _, held in folds] == [
         list(range(first, min(first + 5, 23))) for first in (0, 5, 10, 15, 20)
@@ -170,6 +170,8 @@ def test_consecutive_examples_are_held_out_in_a_row():
         validation_split(digits, count=5, fold=-1, consecutive=True)
     with pytest.raises(DataError, match="both sides need at least one"):
         validation_split(digits, count=23, consecutive=True)
+    with pytest.raises(DataError, match="would take all of class number 2: the set is sorted by class"):
+        validation_split(split_of([0, 0, 0, 0, 1, 1, 2, 2]), count=3, fold=2, consecutive=True)
     with pytest.raises(DataError, match="the set has groups"):
         validation_split(split_of([0, 0, 1, 1], [0, 1, 2, 3]), count=2, consecutive=True)
     source = load("mnist-sample")

@@ -122,7 +122,14 @@ def _consecutive(examples: Split, count: int, fold: int) -> Indices:
     if examples.groups is not None:
         raise DataError("the set has groups, which say what belongs together; leave consecutive out")
     first = fold * count
-    return _something(np.arange(first, min(first + count, len(examples)), dtype=np.int64), examples, count, fold)
+    chosen = _something(np.arange(first, min(first + count, len(examples)), dtype=np.int64), examples, count, fold)
+    labels = examples.labels.numpy()
+    if labels.ndim == 1 and (lost := sorted(set(labels[chosen]) - set(np.delete(labels, chosen)))):
+        raise DataError(
+            f"consecutive examples would take all of class number {lost[0]}: the set is sorted by class; leave "
+            "consecutive out"
+        )
+    return chosen
 
 
 def _check_sizes(examples: Split, count: int, fold: int) -> None:
