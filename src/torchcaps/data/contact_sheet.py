@@ -46,8 +46,7 @@ def contact_sheet(split: Split, classes: Sequence[str], columns: int = 10) -> An
             draw.text(middle, _drawable(name, "ascii"), fill=INK)
         else:
             draw.text(middle, _drawable(name, "latin-1"), fill=INK, font=accented())
-        shown = split.labels == row if split.labels.ndim == 1 else split.labels[:, row]
-        for column, index in enumerate(shown.nonzero()[:columns, 0].tolist()):
+        for column, index in enumerate(_of_class(split, row)[:columns].tolist()):
             picture = _rgb(split.images[index].numpy()).repeat(factor, axis=0).repeat(factor, axis=1)
             sheet.paste(image.fromarray(picture), (LABEL_WIDTH + GAP + column * (cell_width + GAP), top))
     return sheet
@@ -62,14 +61,19 @@ def as_trained_on(
     """
     images, labels = [], []
     for row in range(len(classes)):
-        shown = (split.labels == row if split.labels.ndim == 1 else split.labels[:, row]).nonzero()[:1, 0]
-        for index in shown:
+        for index in _of_class(split, row)[:1]:
             repeated = split.images[index].expand(columns - 1, -1, -1, -1)
             counter = index + torch.arange(columns - 1) * len(split)
             images += [augment.evaluate(split.images[index][None]), augment(repeated, counter, seed)]
             labels += [row] * columns
     pictures = torch.stack([_whole_levels(picture) for part in images for picture in part])
     return type(split)(pictures, torch.tensor(labels))
+
+
+def _of_class(split: Split, row: int) -> Tensor:
+    """Positions of the examples that show this class."""
+    shown = split.labels == row if split.labels.ndim == 1 else split.labels[:, row]
+    return shown.nonzero()[:, 0]
 
 
 def _whole_levels(picture: Tensor) -> Tensor:
