@@ -91,6 +91,7 @@ WRITERS = Study(
     lists_all=False,
     note=(
         "Trained on 50,000 digits and measured on 10,000 others that follow each other in the training set, by other "
-        "writers but for those at the seams; each seed holds another sixth out. The test set is not read."
+        "writers but for those at the seams; each seed holds another sixth out. Sixths differ in how hard they are: "
+        "where a row has fewer of them, compare seed by seed. The test set is not read."
     ),
 )
