@@ -168,12 +168,53 @@ def test_the_figures_of_routings_on_pairs_are_those_of_the_records():
     assert "self-attention leaves {} % wrong, leaky {}, dynamic {}, one pass {}, EM {}.".format(*shares) in words
 
 
-def test_the_figure_on_cifar_is_that_of_the_record():
-    (file,) = (ROOT / "records/more/cifar10").glob("seed*/result.json")
-    result = StudyResult.read(file)
-    words = " ".join((ROOT / "README.md").read_text().split())
-    assert result.steps == 30_000  # of 300,000
-    assert f"a tenth of the authors' steps ({result.error.percent:.2f} %;" in words
+def test_the_figures_on_cifar_are_those_of_the_records():
+    readme, manual = (" ".join((ROOT / name).read_text().split()) for name in ("README.md", "docs/reproduction.md"))
+    recipe = (ROOT / "src/torchcaps/recipes/cifar10-official.toml").read_text()
+    seven = more_results("cifar10")
+    (together,) = more_results("cifar10-ensemble")
+    assert {result.steps for result in seven} == {30_000}  # of 300,000
+    found = summarize_seeds([result.error.percent for result in seven])
+    alone, joined = f"{found.mean:.2f} ± {found.deviation:.2f} %", f"{together.error.percent:.2f} %"
+    assert f"steps: {alone} by one network (seven seeds), {joined} by the seven together" in readme
+    assert f"{joined} by the seven" in recipe
+    ends = (f"{end(result.error.percent for result in seven):.2f}" for end in (min, max))
+    assert "{} to {} % wrong, together {}".format(*ends, joined) in manual
+    in_all = set.intersection(*(set(result.wrong) for result in seven))
+    assert f"{len(in_all):,} of the 10,000 test pictures are wrong in all of them" in manual
+    files = (ROOT / "records/more/cifar10").glob("seed*/metrics.jsonl")
+    last = [json.loads(file.read_text().splitlines()[-1]) for file in files]
+    ends = (round(100 * end(record["error"] for record in last)) for end in (min, max))
+    assert "{} to {} % of their own last batches".format(*ends) in manual
+    seconds = min(result.training_seconds for result in seven)
+    assert f"would take {seconds * 10 / 60:.0f} minutes a network" in manual
+    assert f"time:     {seconds:.0f} s for a tenth" in recipe
+
+
+def test_the_rows_on_pairs_are_those_of_the_records():
+    words = (ROOT / "docs/reproduction.md").read_text()
+    cells = {
+        "CapsNet with a stem, self-attention": more_results("multimnist-stem-self-attention"),
+        "CapsNet with a stem, R = 3": more_results("multimnist-best", "table1"),
+        "CNN of similar size": more_results("multimnist-small-cnn"),
+        "CapsNet with a stem, R = 1": more_results("multimnist-stem-r1"),
+    }
+    for name, results in cells.items():
+        found = summarize_seeds([result.error.percent for result in results])
+        figure = f"{found.mean:.2f}" + (f" ± {found.deviation:.2f}" if len(results) > 1 else "")
+        assert f"| {name} | {figure} | {len(results)} | " in words
+        if "CNN" not in name:
+            fastest = min(result.training_seconds for result in results)  # the others shared the GPU
+            assert re.search(rf"\| {name} \| [^|]+\| \d \| {fastest:.0f} s \|", words)
+    three, one = (
+        [result.error.percent for result in cells[f"CapsNet with a stem, R = {iterations}"]] for iterations in (3, 1)
+    )
+    assert f"the worst seed of R = 3 ({max(three):.2f}) is ahead of the best of R = 1 ({min(one):.2f})" in words
+    assert max(three) < min(one)
+
+
+def more_results(cell, study="more"):
+    return [StudyResult.read(file) for file in sorted((ROOT / f"records/{study}" / cell).glob("seed*/result.json"))]
 
 
 def test_what_a_choice_of_the_checkpoint_is_worth_is_that_of_the_record():

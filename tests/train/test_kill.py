@@ -7,16 +7,20 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
 import pytest
 import torch
 
 from torchcaps.train import fit, load_recipe
+from torchcaps.train.interrupt import OutOfTimeError
 from training_runs import TINY, losses, same_weights, train_tiny, weights
 
 QUICK = ("training.steps=60", "log.checkpoint_every=4", "log.every=5", "log.tensorboard=off")
@@ -123,50 +127,58 @@ def test_two_processes_have_the_losses_of_one(tmp_path):
     assert len(losses(tmp_path / "two")) == 22
 
 
-PIECES = """
-import sys, time
-from contextlib import suppress
-from pathlib import Path
-from torch import distributed
-from torchcaps.train import fit, load_recipe
-from torchcaps.train.interrupt import OutOfTimeError
-end_of_group = distributed.destroy_process_group
-def threads():
+def piece(folder: Path, changes: list[str], rank: int, port: int, threads: SimpleQueue[str]) -> None:
+    """One of two processes, as torchrun would start them; tells which threads are left when their group has ended."""
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank), "LOCAL_RANK": str(rank)}
+    os.environ |= {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    torch.set_num_threads(1)
+    resume = (folder / "recipe.toml").exists()
+    end_of_group = torch.distributed.destroy_process_group
+
+    def end_and_look() -> None:
+        end_of_group()
+        deadline = time.monotonic() + 5
+        while "gloo" in (names := thread_names()) and time.monotonic() < deadline:
+            time.sleep(0.05)  # the system lists a thread a moment longer than it lives
+        threads.put(names)
+
+    torch.distributed.destroy_process_group = end_and_look
+    with suppress(OutOfTimeError):
+        seconds = None if resume else 0
+        fit(load_recipe("demo", changes), run_dir=folder, device="cpu", progress=False, resume=resume, seconds=seconds)
+
+
+def thread_names() -> str:
+    names = []
     for thread in Path("/proc/self/task").glob("*/comm"):
         with suppress(OSError):  # it has just ended
-            yield thread.read_text().strip()
-def end_and_look():
-    end_of_group()
-    deadline = time.monotonic() + 5
-    while "gloo" in (names := " ".join(threads())) and time.monotonic() < deadline:
-        time.sleep(0.05)  # the system lists a thread a moment longer than it lives
-    print("threads:", names)
-distributed.destroy_process_group = end_and_look
-folder = Path(sys.argv[1])
-recipe = load_recipe("demo", sys.argv[2:])
-resume = (folder / "recipe.toml").exists()
-try:
-    fit(recipe, run_dir=folder, device="cpu", progress=False, resume=resume, seconds=None if resume else 0)
-except OutOfTimeError:
-    pass
-"""
+            names.append(thread.read_text().strip())
+    return " ".join(names)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def test_two_processes_count_once_what_they_had_counted_before_a_stop(tmp_path):
     """The record after a stop covers steps of both pieces, and examples of both processes, whoever goes on."""
     changes = [*TINY, "training.steps=4", "log.every=4", "data.validation=0.1", "optimizer.lr=0.05"]
     train_tiny(tmp_path / "one", *changes)
-    script = tmp_path / "pieces.py"
-    script.write_text(PIECES)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     for number in range(2):
         if number == 1:
             shutil.copytree(tmp_path / "two", tmp_path / "one after two")
-        piece = [*torchrun, str(script), str(tmp_path / "two"), *changes]
-        done = subprocess.run(piece, env=environment(), capture_output=True, text=True, timeout=240)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.count("threads:") == 2
-        assert "gloo" not in done.stdout  # a thread that outlives its group can abort the process, or hang it
+        port, threads = free_port(), processes.SimpleQueue()
+        both = [
+            processes.Process(target=piece, args=(tmp_path / "two", changes, rank, port, threads)) for rank in range(2)
+        ]
+        for process in both:
+            process.start()
+        for process in both:
+            process.join(240)
+            assert process.exitcode == 0
+            assert "gloo" not in threads.get()  # a thread that outlives its group can abort the process, or hang it
     fit(load_recipe("demo", changes), run_dir=tmp_path / "one after two", device="cpu", progress=False, resume=True)
     for run in ("two", "one after two"):
         assert len(losses(tmp_path / run)) == 1

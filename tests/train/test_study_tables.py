@@ -26,6 +26,7 @@ from torchcaps.train.studies import (
     study_table,
 )
 from torchcaps.train.studies.changes import change_lines, write_changes
+from torchcaps.train.studies.definition import joined
 from torchcaps.train.studies.published import published_lines, write_published
 from torchcaps.train.studies.search import SEARCHES
 
@@ -104,6 +105,10 @@ def test_a_table_says_what_was_set_for_its_runs(tmp_path):
     assert note_with(cell, 1, ["training.epochs=2"]).endswith("set: training.batch_size, training.epochs.")
     in_epochs = replace(study, changes=("training.epochs=2", "data.validation=0.1"), cells=(cell,))
     assert note_with(cell, 0, ["training.steps=9"], study=in_epochs).endswith("training.steps.")
+    together = joined("together", cell, 2, {"what": "two as one"})
+    assert "the study says: plain, together." in note_with(
+        cell, 0, scale=2 / 3, study=replace(study, cells=(cell, other, together))
+    )
     (tmp_path / "plain" / "seed1" / "recipe.toml").write_text("[")
     with pytest.raises(TorchcapsError, match=r"seed1/recipe\.toml is damaged"):
         study_table(study, tmp_path)

@@ -39,6 +39,11 @@ MORE = Study(
         _cell("mnist-efficient-capsnet", "efficient-capsnet", "MNIST", "Efficient-CapsNet", "0.26; together 0.16"),
         _cell("mnist-matrix-capsules", "matrix-capsules", "MNIST", "matrix capsules, A 64, B 8, C 16, D 16", "–"),
         _cell("multimnist-stem-r1", "multimnist-best", "MultiMNIST", "CapsNet with a stem, R = 1", "–", ONE_PASS),
+        _cell(
+            "multimnist-stem-self-attention",
+            *("multimnist-best", "MultiMNIST", "CapsNet with a stem, self-attention", "–"),
+            "model.routing=self-attention",
+        ),
         _cell("multimnist-small-cnn", "multimnist-best", "MultiMNIST", "small CNN, 5.4 M parameters", "–", *PAIRS_CNN),
         _cell("fashion", "fashion", "Fashion-MNIST", "CapsNet with a stem", "–", ALL_EXAMPLES),
         _cell("fashion-small-cnn", "fashion", "Fashion-MNIST", "small CNN", "–", ALL_EXAMPLES, "model.name=small-cnn"),

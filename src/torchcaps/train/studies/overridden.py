@@ -36,8 +36,8 @@ def other_lengths(study: Study, root: Path) -> dict[str, list[str]]:
     """The cells whose runs are longer or shorter than the study says, by how many times; ``["all rows"]`` for all."""
     found: dict[str, list[str]] = {}
     for cell in study.cells:
-        own = study.recipe(cell, 0).training
-        times = {f"{_times(saved.get('training', {}), own):.3g}" for _, saved in saved_recipes(root, cell.name)}
+        own, trained = study.recipe(cell, 0).training, cell.members.cell if cell.members else cell.name
+        times = {f"{_times(saved.get('training', {}), own):.3g}" for _, saved in saved_recipes(root, trained)}
         for factor in sorted(times):
             found.setdefault(factor, []).append(cell.name)
     if len(found) == 1:

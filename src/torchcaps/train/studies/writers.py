@@ -23,7 +23,6 @@ LARGE_BATCHES = ("training.batch_size=512", "schedule.warmup_steps=500")
 PAPERS = (*PAPERS_NETWORK, RATE, *LARGE_BATCHES)
 STEMMED = (*STEM, "optimizer.lr=2e-3", *LARGE_BATCHES)
 GROWING = (*GROWING_STEM, "optimizer.lr=2e-3", *LARGE_BATCHES)
-CNN = ("model.name=small-cnn", "model.channels=64", "optimizer.lr=2e-3")
 # The same changes in one step, read sharply.
 DEFORM = '{name = "deform", degrees = 15, shear = 0.1, scale = [0.9, 1.1], translate = 2, pixels = 2.0, spacing = 7}'
 DEFORM_SOME = DEFORM.replace("translate = 2", "translate = 0").replace("}", ", chance = 0.75}")
@@ -43,11 +42,12 @@ MOVES = {
     SOME: f"data.augment=[{SHIFT}, {DEFORM_SOME}]",
     "deform 20°, 3": f"data.augment=[{DEFORM_MORE}]",
 }
+# One rate to the end, and an average over some 2,000 steps in place of a rate that falls to 0.
+CONSTANT = ("schedule.name=constant", "training.ema=0.9995")
 NETWORKS = {
     PAPERS: "CapsNet",
     STEMMED: "CapsNet with a stem",
     GROWING: "CapsNet with a longer stem",
-    CNN: "small CNN",
 }
 
 
@@ -67,6 +67,9 @@ WRITERS = Study(
         _cell("shift-positions", PAPERS, "shifts", "a quarter of the places silent", "model.position_dropout=0.25"),
         _cell("shift-text", PAPERS, "shifts", "the text's choices, rate 2e-3", TEXT, "optimizer.lr=2e-3"),
         _cell("shift-self-attention", PAPERS, "shifts", "routing by self-attention", SELF_ATTENTION),
+        _cell(
+            "shift-constant", PAPERS, "shifts", "rate 2e-3 to the end, a long average", *CONSTANT, "optimizer.lr=2e-3"
+        ),
         _cell("gentle", PAPERS, TWO_STEPS),
         _cell("deform", PAPERS, ONE_STEP),
         _cell("stem-shift", STEMMED, "shifts"),
@@ -76,13 +79,11 @@ WRITERS = Study(
         _cell("stem-turn-elastic", STEMMED, "affine 20°, 4 pixels, elastic 2"),
         _cell("stem-strong", STEMMED, "affine 20°, elastic 3"),
         _cell("stem-deform", STEMMED, ONE_STEP),
-        _cell("stem-deform-decoder-tenth", STEMMED, ONE_STEP, "a tenth of the reconstruction", DECODER_TENTH),
         _cell("stem-deform-some", STEMMED, SOME),
         _cell("stem-self-attention", STEMMED, SOME, "routing by self-attention", SELF_ATTENTION),
+        _cell("stem-constant", STEMMED, SOME, "rate 1e-3 to the end, a long average", *CONSTANT, "optimizer.lr=1e-3"),
         _cell("stem-deform-more", STEMMED, "deform 20°, 3"),
         _cell("growing-deform", GROWING, ONE_STEP),
-        _cell("cnn-shift", CNN, "shifts"),
-        _cell("cnn-deform", CNN, ONE_STEP),
     ),
     columns=COLUMNS,
     split="validation",
