@@ -64,6 +64,8 @@ def grid() -> Iterator[Case]:
         for centre, sharpness in (("capsule", 1.0), ("direction", 1.0), ("direction", 10.0)):
             for R in (2, 3, 5):
                 yield Case(500, 10, 16, 8, R, 65, precision, centre=centre, sharpness=sharpness)
+        for I, J, D in ((500, 10, 16), (63, 37, 24)):
+            yield Case(I, J, D, 8, 2, 65, precision, bias=False, centre="total")
         for B in (1, 17, 128, 300):
             yield Case(1152, 10, 16, 8, 3, B, precision)
         yield Case(70, 256, 64, 64, 2, 20, precision)

@@ -39,6 +39,7 @@ ROUTINGS = {
     "fixed-point": {"name": "fixed-point"},
     "normalized": {"name": "normalized"},
     "k-means by inner product": {"name": "k-means", "distance": "inner"},
+    "self-attention": {"name": "self-attention"},
 }
 
 

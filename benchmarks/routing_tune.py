@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.gpu_timing import append_rows, device_line
+from torchcaps.ops.routing.options import RoutingOptions
 from torchcaps.ops.routing.triton.launch import route, route_backward
 from torchcaps.ops.routing.triton.tiles import Tile, Tiles
 
@@ -38,8 +39,8 @@ def problem(B: int) -> tuple[torch.Tensor, ...]:
 def step(inputs: tuple[torch.Tensor, ...], tile: Tile) -> None:
     u, weight, bias, grad = inputs
     tiles = Tiles(tile, tile, tile, tile)
-    _, saved = route(u, weight, bias, 3, False, False, tiles)
-    route_backward(u, weight, saved, grad, False, True, False, tiles)
+    _, saved = route(u, weight, bias, RoutingOptions(3), False, tiles)
+    route_backward(u, weight, saved, grad, RoutingOptions(3), False, tiles)
 
 
 def compile_only(numbers: list[int]) -> None:

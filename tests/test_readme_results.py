@@ -393,10 +393,16 @@ def test_the_counts_of_branches_are_those_of_their_log():
     assert f"{len(always)} digits are wrong in all four CapsNets, {len(always & cnn)} of\nthese in the CNN" in readme
 
 
-def test_the_counts_of_soft_and_sharp_digits_are_those_of_their_log():
-    log = (ROOT / "records/deform-cpu/log.txt").read_text()
-    rows = re.findall(r"\| (\d+, \d+, \d+) \| ([\d.]+) \|", (ROOT / "records/deform-cpu/README.md").read_text())
-    names = ("affine", "affine, then elastic", "deform without pulls", "deform")
+@pytest.mark.parametrize(
+    ("folder", "names"),
+    [
+        ("deform-cpu", ("affine", "affine, then elastic", "deform without pulls", "deform")),
+        ("until-cpu", [f"deform {how}{end}" for how in ("15°, 2", "20°, 3") for end in ("", ", until 0.8")]),
+    ],
+)
+def test_the_counts_with_few_digits_are_those_of_their_log(folder, names):
+    log = (ROOT / "records" / folder / "log.txt").read_text()
+    rows = re.findall(r"\| (\d+, \d+, \d+) \| ([\d.]+) \|", (ROOT / "records" / folder / "README.md").read_text())
     found = [re.findall(rf"^{name}, seed \d: (\d+) of 9,800", log, re.MULTILINE) for name in names]
     assert rows == [(", ".join(counts), f"{statistics.mean(map(int, counts)):.1f}") for counts in found]
 

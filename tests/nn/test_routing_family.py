@@ -175,6 +175,7 @@ def test_which_routings_run_in_the_op_that_forms_the_votes():
         "fixed-point",
         "leaky",
         "normalized",
+        "self-attention",
     }
     assert not forms_votes({"name": "k-means", "distance": "inner"})
     assert forms_votes({"name": "normalized", "squash": "half"})

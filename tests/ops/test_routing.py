@@ -21,7 +21,7 @@ ODD_SIZES = pairwise_cases(
         "leaky": (False, True),
         "mask": (False, True),
         "gradient": ("all", "last"),
-        "centre": ("sum", "capsule", "direction"),
+        "centre": ("sum", "capsule", "direction", "total"),
         "sharpness": (1.0, 7.0),
     }
 )
@@ -60,17 +60,19 @@ def case_name(case):
 @pytest.mark.parametrize("case", ODD_SIZES + FULL_SIZE, ids=case_name)
 def test_eager_equals_naive(case):
     u, weight, bias, mask = make_inputs(case)
-    options = RoutingOptions(case["R"], case["leaky"], case["gradient"], case["centre"], case.get("sharpness", 1.0))
+    how = dict(iterations=case["R"], leaky=case["leaky"], gradient=case["gradient"], centre=case["centre"])
+    how["sharpness"] = case.get("sharpness", 1.0)
+    options = RoutingOptions(**how)
     grad_output = torch.randn(3, case["J"], case["D"], dtype=torch.float64)
 
     def loops(u, weight, bias):
         return naive.capsule_linear(u, weight, bias, mask, options)
 
     def one_op(u, weight, bias):
-        return ops.capsule_linear(u, weight, bias=bias, mask=mask, backend="eager", **vars(options))
+        return ops.capsule_linear(u, weight, bias=bias, mask=mask, backend="eager", **how)
 
     def plain_loop(u, weight, bias):
-        return ops.capsule_linear(u, weight, bias=bias, mask=mask, return_trace=True, **vars(options))[0]
+        return ops.capsule_linear(u, weight, bias=bias, mask=mask, return_trace=True, **how)[0]
 
     expected = value_and_gradients(loops, u, weight, bias, grad_output)
     for function in (one_op, plain_loop):
@@ -103,8 +105,55 @@ def test_the_relatives_of_dynamic_routing_in_one_op_equal_those_on_votes(name, i
     torch.testing.assert_close(got, value_and_gradients(two_ops, u, weight, bias, grad_output), rtol=1e-9, atol=1e-10)
 
 
+SELF_ATTENTION_CASES = pairwise_cases(
+    {
+        "I": (1, 7, 33),
+        "J": (1, 2, 5),
+        "D": (1, 3, 16),
+        "P": (1, 5),
+        "shared": (False, True),
+        "priors": (False, True),
+        "mask": (False, True),
+        "squash": ("exponential", "paper"),
+        "backend": ("eager", "naive"),
+    }
+)
+
+
+@pytest.mark.parametrize("case", SELF_ATTENTION_CASES, ids=case_name)
+def test_self_attention_in_one_op_equals_that_on_votes(case):
+    u, weight, _, mask = make_inputs({**case, "bias": False})
+    priors = torch.randn(case["I"], case["J"], dtype=torch.float64) if case["priors"] else None
+    grad_output = torch.randn(3, case["J"], case["D"], dtype=torch.float64)
+
+    def one_op(u, weight, priors):
+        return ops.self_attention_linear(u, weight, priors, mask, case["squash"], case["backend"])
+
+    def two_ops(u, weight, priors):
+        return ops.self_attention_routing(ops.votes(u, weight), priors, mask, case["squash"]).capsules
+
+    got = value_and_gradients(one_op, u, weight, priors, grad_output)
+    expected = value_and_gradients(two_ops, u, weight, priors, grad_output)
+    torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-10)
+
+
+def test_self_attention_in_one_op_has_second_gradients_and_works_in_half_precision():
+    u, weight = torch.randn(2, 5, 3, dtype=torch.float64), torch.randn(5, 2, 4, 3, dtype=torch.float64)
+    leaves = [x.requires_grad_() for x in (u, weight, torch.randn(5, 2, dtype=torch.float64))]
+    assert gradgradcheck(ops.self_attention_linear, leaves)
+    for dtype in (torch.float16, torch.bfloat16):
+        capsules = ops.self_attention_linear(*(x.to(dtype) for x in leaves))
+        assert capsules.dtype == dtype
+        exact = ops.self_attention_linear(*(x.to(dtype).double() for x in leaves))
+        torch.testing.assert_close(capsules.double(), exact, rtol=0, atol=20 * torch.finfo(dtype).eps)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert ops.self_attention_linear(*(x.float() for x in leaves)).dtype == torch.bfloat16
+    with pytest.raises(ValueError, match=r"priors must be \[I, J\] = \[5, 2\], got \[2, 5\]"):
+        ops.self_attention_linear(u, weight, torch.zeros(2, 5))
+
+
 def test_an_unknown_centre_lists_the_choices():
-    with pytest.raises(ValueError, match="unknown centre 'mean'; choose from 'sum', 'capsule', 'direction'"):
+    with pytest.raises(ValueError, match="unknown centre 'mean'; choose from 'sum', 'capsule', 'direction', 'total'"):
         ops.capsule_linear(torch.randn(2, 3, 4), torch.randn(3, 2, 5, 4), centre="mean")
     with pytest.raises(ValueError, match="sharpness must be a finite number, got inf"):
         ops.capsule_linear(torch.randn(2, 3, 4), torch.randn(3, 2, 5, 4), centre="direction", sharpness=float("inf"))

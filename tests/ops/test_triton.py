@@ -94,6 +94,8 @@ CASES = [
     Case(R=3, centre="direction", sharpness=5.0, bias=False),
     Case(dtype=torch.bfloat16, R=3, centre="direction", shared=True),
     Case(R=3, centre="capsule", gradient="last"),
+    Case(R=2, centre="total", sharpness=0.7),
+    Case(B=33, I=9, J=2, D=16, P=8, R=3, centre="total", leaky=True, sharpness=0.2),
 ]
 
 
@@ -110,6 +112,33 @@ def test_errors_at_most_twice_those_of_plain_pytorch(case: Case) -> None:
         assert a.dtype == case.dtype
         limit = 2 * max(relative_error(b, e), one_rounding)
         assert relative_error(a, e) <= limit, f"{name}: {relative_error(a, e):.1e} against {limit / 2:.1e}"
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(bias=False),
+        Case(B=33, I=9, J=2, D=16, P=8, bias=False),
+        Case(J=1, bias=False),
+        Case(dtype=torch.bfloat16, bias=False),
+        Case(dtype=torch.float16, shared=True, bias=False),
+    ],
+    ids=str,
+)
+def test_self_attention_has_errors_at_most_twice_those_of_plain_pytorch(case: Case) -> None:
+    inputs = [*case.inputs(), torch.randn(case.I, case.J, generator=torch.Generator().manual_seed(3)).to(DEVICE)]
+    grad = torch.randn(case.B, case.J, case.D, generator=torch.Generator().manual_seed(7)).to(DEVICE, case.dtype)
+
+    def run(backend: str, dtype: torch.dtype) -> list[Tensor]:
+        leaves = [x.detach().to(torch.promote_types(x.dtype, dtype)).requires_grad_() for x in inputs]
+        capsules = ops.self_attention_linear(*leaves, backend=backend)
+        return [capsules.detach(), *torch.autograd.grad(capsules, leaves, grad.to(capsules.dtype))]
+
+    exact, plain, fused = run("naive", torch.float64), run("eager", case.dtype), run("triton", case.dtype)
+    one_rounding = max(torch.finfo(torch.float32).eps, torch.finfo(case.dtype).eps / 4)
+    for name, a, b, e in zip(("capsules", "u", "weight", "priors"), fused, plain, exact, strict=True):
+        assert relative_error(a, e) <= 2 * max(relative_error(b, e), one_rounding), name
 
 
 @needs_kernels
@@ -151,8 +180,8 @@ def test_zero_input_has_a_finite_gradient_and_an_empty_batch_works() -> None:
 @needs_kernels
 def test_registration_and_whole_graph_compilation() -> None:
     leaves = [x.requires_grad_() for x in Case(B=2, I=2, J=2, R=2).inputs()]
-    torch.library.opcheck(torch.ops.torchcaps.route.default, (*leaves, 2, False, True, True, None))
-    torch.library.opcheck(torch.ops.torchcaps.route.default, (*leaves, 2, False, True, False, 3.0))
+    torch.library.opcheck(torch.ops.torchcaps.route.default, (*leaves, 2, False, "all", "sum", 1.0, True))
+    torch.library.opcheck(torch.ops.torchcaps.route.default, (*leaves, 2, False, "all", "total", 3.0, False))
 
     def function(u: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         return ops.capsule_linear(u, weight, 2, bias, backend="triton")

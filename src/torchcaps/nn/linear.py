@@ -12,7 +12,7 @@ from torch.nn import init
 from torchcaps import ops
 from torchcaps.nn.routing import LayerSizes
 from torchcaps.nn.routing.calling import reset_routing, route, routing_for_layer, takes_bias
-from torchcaps.nn.routing.fused import fused_options
+from torchcaps.nn.routing.fused import fused_capsules, fused_options
 from torchcaps.nn.start_values import BIAS_START, CAPSULE_STD, truncated_normal_
 from torchcaps.ops import RoutingOutput, RoutingTrace
 from torchcaps.ops.routing.checks import check_mask
@@ -136,22 +136,10 @@ class CapsuleLinear(nn.Module):
         ``activations`` say how present each lower capsule is, for routings that ask for it; without them their
         lengths do.
         """
-        fused = self.fused
-        if fused is None:
+        if self.fused is None:
             out = self._route(u, mask, activations, return_trace=False)
             return out if full else out.capsules
-        capsules = ops.capsule_linear(
-            u,
-            self.weights_for(u.shape[1]),
-            fused.iterations,
-            self.bias if takes_bias(self.routing) else None,
-            fused.leaky,
-            self.backend,
-            mask=mask,
-            gradient=fused.gradient,
-            centre=fused.centre,
-            sharpness=fused.sharpness,
-        )
+        capsules = fused_capsules(self.routing, u, self.weights_for(u.shape[1]), self.bias, mask, self.backend)
         return RoutingOutput(capsules, ops.capsule_lengths(capsules)) if full else capsules
 
     def trace(self, u: Tensor, mask: Tensor | None = None) -> tuple[Tensor, RoutingTrace]:

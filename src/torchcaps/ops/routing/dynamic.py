@@ -15,7 +15,7 @@ from torchcaps.ops.routing.loop import form_votes, iterate
 from torchcaps.ops.routing.options import RoutingOptions
 from torchcaps.ops.routing.trace import RoutingTrace
 
-__all__ = ["capsule_linear", "dynamic_routing", "votes"]
+__all__ = ["capsule_linear", "dynamic_routing", "route_lower", "votes"]
 
 
 def votes(u: Tensor, weight: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ def capsule_linear(
         centre: what the votes are compared with after each iteration. ``"sum"`` is dynamic routing; ``"capsule"``, the
             capsule of that iteration alone, is :func:`fixed_point_routing`; ``"direction"``, a vector of length
             ``sharpness`` along it, is :func:`normalized_routing`, and :func:`k_means_routing` by inner product with
-            ``sharpness`` as K and no bias.
+            ``sharpness`` as K and no bias; ``"total"`` is J/√D times the sums, as :func:`self_attention_linear` has it.
 
     Shape:
         u: ``[B, I, P]``. weight: ``[I, J, D, P]``, or ``[J, D, P]`` shared by all lower capsules.
@@ -190,16 +190,18 @@ def capsule_linear(
         u = u.masked_fill(~mask[:, :, None], 0)  # a zero capsule casts zero votes
     if return_trace:
         return _route_votes(votes(u, weight), bias, mask, options, return_trace=True)
-    return _capsule_linear(u, weight, bias, mask, options, backend)
+    return route_lower(u, weight, bias, mask, options, backend)
 
 
 @without_autocast
-def _capsule_linear(
+def route_lower(
     u: Tensor, weight: Tensor, bias: Tensor | None, mask: Tensor | None, options: RoutingOptions, backend: str
 ) -> Tensor:
+    """Arguments that are checked, to the backend that takes them; children that the mask leaves out are 0."""
     name, _ = choose_backend(backend, u, weight)
     if name == "naive":
-        return naive.capsule_linear(u, weight, bias, mask, options).to(u.dtype)
+        capsules = naive.capsule_linear(u, weight, bias, mask, options)
+        return capsules.to(u.dtype) if options.squashed else capsules
     if name == "triton":
         return triton.capsule_linear(u, weight, bias, options)
     return eager.capsule_linear(u, weight, bias, options)

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from torchcaps.ops.precision import without_autocast
 from torchcaps.ops.routing.checks import inside_transform
-from torchcaps.ops.routing.loop import Iteration, centre_of, form_votes, iterate
+from torchcaps.ops.routing.loop import Iteration, centre_of, form_votes, iterate, output_of
 from torchcaps.ops.routing.options import RoutingOptions
-from torchcaps.ops.squash import squash
 
-__all__ = ["capsule_linear", "vote_buffer_bytes"]
+__all__ = ["capsule_linear", "sum_of_votes", "vote_buffer_bytes"]
 
 VOTE_BYTES_AT_A_TIME = {
     "cpu": 8 << 20,
@@ -28,32 +27,46 @@ VOTE_BYTES_AT_A_TIME = {
 def capsule_linear(u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
     """``u`` ``[B, I, P]``, ``weight`` ``[I, J, D, P]`` or ``[J, D, P]`` → capsules ``[B, J, D]``."""
     if options.iterations == 1:
-        return _one_pass(u, weight, bias, options.leaky)
+        return _one_pass(u, weight, bias, options)
     # The compiler fuses and differentiates the plain loop better than we could, and torch.func can see through it.
     if torch.compiler.is_compiling() or inside_transform():
-        return iterate(form_votes(u, weight), bias, options)[-1].outputs.to(u.dtype)
+        return _result(iterate(form_votes(u, weight), bias, options)[-1].outputs, u, options)
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (u, weight, bias)):
         return _CapsuleLinear.apply(u, weight, bias, options)
     return _route_in_parts(u, weight, bias, options)
 
 
-def _one_pass(u: Tensor, weight: Tensor, bias: Tensor | None, leaky: bool) -> Tensor:
-    """Every vote has the same share, so that s_j = Σ_i W_ij u_i times it is one matrix product, without votes."""
-    J = weight.shape[-3]
+def _result(capsules: Tensor, u: Tensor, options: RoutingOptions) -> Tensor:
+    """Rounded to what came in, unless the squash is still to come."""
+    return capsules.to(u.dtype) if options.squashed else capsules
+
+
+def _one_pass(u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
+    """Every vote has the same share."""
+    sums = sum_of_votes(u, weight) / (weight.shape[-3] + int(options.leaky))
+    return _result(output_of(sums if bias is None else sums + bias.to(sums.dtype), options), u, options)
+
+
+def sum_of_votes(u: Tensor, weight: Tensor, shares: Tensor | None = None) -> Tensor:
+    """Σ_i c_ij W_ij u_i as one matrix product, without votes, in float32 at least: ``[B, J, D]``.
+
+    ``shares`` ``[I, J]`` are coefficients that all examples have in common; without them they are 1.
+    """
     wide = torch.float32 if u.dtype in (torch.float16, torch.bfloat16) else u.dtype
     children, transformations = u.to(wide), weight.to(wide)
-    if weight.ndim == 3:
-        sums = torch.einsum("bp,jdp->bjd", children.sum(dim=1), transformations)
-    else:
-        sums = torch.einsum("bip,ijdp->bjd", children, transformations)
-    sums = sums / (J + int(leaky))
-    return squash(sums if bias is None else sums + bias.to(wide)).to(u.dtype)
+    if weight.ndim == 4:
+        if shares is not None:
+            transformations = transformations * shares.to(wide)[:, :, None, None]
+        return torch.einsum("bip,ijdp->bjd", children, transformations)
+    if shares is None:
+        return torch.einsum("bp,jdp->bjd", children.sum(dim=1), transformations)
+    return torch.einsum("bjp,jdp->bjd", torch.einsum("bip,ij->bjp", children, shares.to(wide)), transformations)
 
 
 def _route_in_parts(u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
     parts = u.split(_examples_at_a_time(u, weight))
     capsules = [iterate(form_votes(part, weight), bias, options)[-1].outputs for part in parts]
-    return (capsules[0] if len(capsules) == 1 else torch.cat(capsules)).to(u.dtype)
+    return _result(capsules[0] if len(capsules) == 1 else torch.cat(capsules), u, options)
 
 
 class _CapsuleLinear(torch.autograd.Function):
@@ -106,7 +119,7 @@ def _differentiable_backward(
     # Views of the arguments: of the arguments themselves one may depend on another, such as u on weights that are used
     # twice, and that path is not ours to count.
     u, weight, bias = u.view_as(u), weight.view_as(weight), None if bias is None else bias.view_as(bias)
-    capsules = iterate(form_votes(u, weight), bias, options)[-1].outputs.to(u.dtype)
+    capsules = _result(iterate(form_votes(u, weight), bias, options)[-1].outputs, u, options)
     wanted = [t for t in (u, weight, bias) if t is not None and t.requires_grad]
     found = iter(torch.autograd.grad(capsules, wanted, grad_output, create_graph=True))
     gradients = [next(found) if t is not None and t.requires_grad else None for t in (u, weight, bias)]
@@ -127,7 +140,7 @@ def _route_backward(
     total = torch.zeros_like(grad_output)
     for iteration in reversed(range(len(steps))):
         step = steps[iteration]
-        grad_sums = _gradient_of_sums(step.sums, grad_output, options if grad_logits is not None else None)
+        grad_sums = _gradient_of_sums(step.sums, grad_output, options, last=grad_logits is None)
         total += grad_sums
         numbers.append(step.coefficients)
         vectors.append(grad_sums)
@@ -147,11 +160,11 @@ def _route_backward(
     return torch.stack(numbers, dim=3) @ torch.stack(vectors, dim=2), total
 
 
-def _gradient_of_sums(sums: Tensor, grad_output: Tensor, options: RoutingOptions | None) -> Tensor:
-    """Back through the squash of the last iteration; with ``options`` through the centres that the others leave."""
+def _gradient_of_sums(sums: Tensor, grad_output: Tensor, options: RoutingOptions, last: bool) -> Tensor:
+    """Back through what the last iteration returns, or through the centres that the others leave."""
     with torch.enable_grad():
         leaf = sums.detach().requires_grad_()
-        left = squash(leaf) if options is None else centre_of(leaf, options)
+        left = output_of(leaf, options) if last else centre_of(leaf, options)
         (gradient,) = torch.autograd.grad(left, leaf, grad_output)
     return gradient
 

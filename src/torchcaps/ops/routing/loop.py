@@ -10,7 +10,7 @@ from torch import Tensor
 from torchcaps.ops.routing.options import RoutingOptions
 from torchcaps.ops.squash import squash
 
-__all__ = ["Iteration", "centre_of", "form_votes", "iterate"]
+__all__ = ["Iteration", "centre_of", "form_votes", "iterate", "output_of"]
 
 
 class Iteration(NamedTuple):
@@ -53,8 +53,9 @@ def iterate(votes: Tensor, bias: Tensor | None, options: RoutingOptions) -> list
         sums = (coefficients.unsqueeze(2) @ (votes if last else inner)).squeeze(2)
         if bias is not None:
             sums = sums + (bias if last or options.gradient == "all" else bias.detach())
-        outputs = squash(sums)
-        centres = centre_of(sums, options) if options.centre == "direction" else outputs  # squashed once
+        outputs = output_of(sums, options)
+        same = options.squashed and options.centre in ("sum", "capsule")  # squashed once
+        centres = outputs if same else centre_of(sums, options)
         steps.append(Iteration(logits, coefficients, sums, outputs, centres))
         if not last:
             agreement = (inner @ centres.unsqueeze(3)).squeeze(3)
@@ -64,7 +65,14 @@ def iterate(votes: Tensor, bias: Tensor | None, options: RoutingOptions) -> list
 
 def centre_of(sums: Tensor, options: RoutingOptions) -> Tensor:
     """What the votes are compared with after an iteration that ended with these sums ``[B, J, D]``."""
-    return options.sharpness * squash(sums, kind="unit") if options.centre == "direction" else squash(sums)
+    if options.centre == "direction":
+        return options.sharpness * squash(sums, kind="unit")
+    return options.total_scale(*sums.shape[1:]) * sums if options.centre == "total" else squash(sums)
+
+
+def output_of(sums: Tensor, options: RoutingOptions) -> Tensor:
+    """The capsules of sums ``[B, J, D]``."""
+    return squash(sums) if options.squashed else sums
 
 
 def coupling(logits: Tensor, leaky: bool) -> Tensor:

@@ -56,8 +56,13 @@ def route(votes: list[list[Tensor]], present: Tensor, bias: Tensor | None, optio
             )
             if bias is not None:
                 s = s + bias[j]
-            outputs.append(squash(s))
-            centres.append(options.sharpness * unit(s) if options.centre == "direction" else squash(s))
+            outputs.append(squash(s) if options.squashed else s)
+            if options.centre == "direction":
+                centres.append(options.sharpness * unit(s))
+            elif options.centre == "total":
+                centres.append(options.sharpness * (J + options.leaky) / s.shape[1] ** 0.5 * s)
+            else:
+                centres.append(squash(s))
         if iteration == options.iterations:
             break
         for i in range(I):

@@ -8,7 +8,7 @@ from torchcaps.ops.routing.family.inverted_attention import inverted_attention_r
 from torchcaps.ops.routing.family.k_means import k_means_routing
 from torchcaps.ops.routing.family.max_min import max_min_routing
 from torchcaps.ops.routing.family.normalized import normalized_routing
-from torchcaps.ops.routing.family.self_attention import self_attention_routing
+from torchcaps.ops.routing.family.self_attention import self_attention_linear, self_attention_routing
 from torchcaps.ops.routing.family.self_routing import gate_logits, self_routing
 from torchcaps.ops.routing.family.vb import vb_routing
 
@@ -22,6 +22,7 @@ __all__ = [
     "k_means_routing",
     "max_min_routing",
     "normalized_routing",
+    "self_attention_linear",
     "self_attention_routing",
     "self_routing",
     "vb_routing",

@@ -9,6 +9,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from torchcaps.ops.routing.options import RoutingOptions
 from torchcaps.ops.routing.triton.backward_kernels import child_gradient_kernel, weight_gradient_kernel
 from torchcaps.ops.routing.triton.forward_kernels import normaliser_kernel, weighted_sum_kernel
 from torchcaps.ops.routing.triton.squash_kernels import (
@@ -19,7 +20,7 @@ from torchcaps.ops.routing.triton.squash_kernels import (
 from torchcaps.ops.routing.triton.tiles import Tile, Tiles, choose_tiles, next_power_of_two, slots_for
 from torchcaps.ops.triton_support import on_device
 
-__all__ = ["Centre", "Saved", "route", "route_backward"]
+__all__ = ["Saved", "route", "route_backward"]
 
 MOST_SLOTS = 128
 SLOT_BLOCK = 64  # slots that are added up at a time
@@ -31,20 +32,6 @@ class Saved(NamedTuple):
     sums: Tensor  # [R, B, J, D] float32
     agreed: Tensor  # [R−1, B, J, D] float32, what the votes of iterations 2 … R are compared with
     normalisers: Tensor  # [R−1, B, 2, I] float32, of iterations 2 … R
-
-
-class Centre(NamedTuple):
-    """What the votes are compared with after an iteration; see :class:`RoutingOptions`."""
-
-    adds_up: bool = True
-    sharpness: float | None = None  # the length of a direction; None for the capsules themselves
-
-    @property
-    def flags(self) -> dict[str, bool]:
-        return {"ADD_UP": self.adds_up, "DIRECTION": self.sharpness is not None}
-
-
-THE_SUM = Centre()
 
 
 @dataclass(frozen=True)
@@ -107,21 +94,29 @@ class Problem:
         }  # fmt: skip
 
 
+def _finish_arguments(options: RoutingOptions, J: int, D: int) -> dict[str, Any]:
+    """What the kernels between two passes need to know of the centre and of the squash."""
+    total, direction = options.centre == "total", options.centre == "direction"
+    return {
+        "scale": options.total_scale(J, D) if total else options.sharpness if direction else 0.0,
+        "ADD_UP": options.centre == "sum", "DIRECTION": direction, "TOTAL": total, "SQUASHED": options.squashed,
+    }  # fmt: skip
+
+
 def route(
     u: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    iterations: int,
-    leaky: bool,
+    options: RoutingOptions,
     tf32: bool,
     tiles: Tiles | None = None,
-    centre: Centre = THE_SUM,
 ) -> tuple[Tensor, Saved]:
     """``u`` ``[B, I, P]``, ``weight`` ``[I, J, D, P]`` or ``[J, D, P]``, both contiguous → capsules ``[B, J, D]``."""
-    problem = Problem.of(u, weight, leaky, tf32, tiles)
-    B, I, J, D = problem.B, problem.I, problem.J, problem.D
+    problem = Problem.of(u, weight, options.leaky, tf32, tiles)
+    B, I, J, D, iterations = problem.B, problem.I, problem.J, problem.D, options.iterations
+    finish = _finish_arguments(options, J, D)
     scratch: dict[str, Any] = {"dtype": torch.float32, "device": u.device}
-    capsules = torch.empty(B, J, D, dtype=u.dtype, device=u.device)
+    capsules = torch.empty(B, J, D, dtype=u.dtype if options.squashed else torch.float32, device=u.device)
     saved = Saved(
         torch.empty(iterations, B, J, D, **scratch),
         torch.empty(iterations - 1, B, J, D, **scratch),
@@ -140,7 +135,7 @@ def route(
             if not uniform:
                 normaliser_tile = problem.tiles.normaliser
                 normaliser_kernel[(problem.blocks(normaliser_tile) * problem.tiles_of(normaliser_tile),)](
-                    u, weight, agreed, normaliser, B, I, LEAKY=leaky, **problem.arguments(normaliser_tile)
+                    u, weight, agreed, normaliser, B, I, LEAKY=options.leaky, **problem.arguments(normaliser_tile)
                 )
             weighted_sum_kernel[(problem.blocks(tile) * slots * J,)](
                 u, weight, agreed, normaliser, partial_sums, B, I, per_slot,
@@ -150,8 +145,8 @@ def route(
             finish_forward_kernel[(B * J,)](
                 partial_sums, partial_sums if bias is None else bias, agreed, saved.sums[r],
                 partial_sums if last else saved.agreed[r], capsules,
-                problem.share, centre.sharpness or 0.0, B * J, slots,
-                J=J, D=D, UNIFORM=uniform, LAST=last, BIAS=bias is not None, **centre.flags,
+                problem.share, rows=B * J, slots=slots,
+                J=J, D=D, UNIFORM=uniform, LAST=last, BIAS=bias is not None, **finish,
                 DP=problem.padded_d, SLOT_BLOCK=SLOT_BLOCK, num_warps=1,
             )  # fmt: skip
     return capsules, saved
@@ -162,14 +157,13 @@ def route_backward(
     weight: Tensor,
     saved: Saved,
     grad_capsules: Tensor,
-    leaky: bool,
-    all_iterations: bool,
+    options: RoutingOptions,
     tf32: bool,
     tiles: Tiles | None = None,
-    centre: Centre = THE_SUM,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of ``u``, of ``weight`` and of the bias (float32 ``[J, D]``)."""
-    problem = Problem.of(u, weight, leaky, tf32, tiles)
+    problem = Problem.of(u, weight, options.leaky, tf32, tiles)
+    all_iterations, finish = options.gradient == "all", _finish_arguments(options, problem.J, problem.D)
     B, I, J, D, P = problem.B, problem.I, problem.J, problem.D, problem.P
     R = len(saved.sums)
     lowest = 0 if all_iterations else R - 1  # the first iteration that gets a gradient
@@ -195,8 +189,8 @@ def route_backward(
             last, uniform = r == R - 1, r == 0
             g = grad_sums[r - lowest]
             finish_backward_kernel[(B * J,)](
-                grad_capsules, partial_pull, pull, saved.sums[r], g, centre.sharpness or 0.0, B * J, slots,
-                D=D, LAST=last, FIRST_PULL=r == R - 2, **centre.flags, DP=problem.padded_d,
+                grad_capsules, partial_pull, pull, saved.sums[r], g, rows=B * J, slots=slots,
+                D=D, LAST=last, FIRST_PULL=r == R - 2, **finish, DP=problem.padded_d,
                 SLOT_BLOCK=SLOT_BLOCK, num_warps=1,
             )  # fmt: skip
             agreed = g if uniform else saved.agreed[r - 1]

@@ -8,9 +8,12 @@ import torch
 from torch import Tensor
 
 from torchcaps.ops.routing.options import RoutingOptions
-from torchcaps.ops.routing.triton.launch import Centre, Saved, route, route_backward
+from torchcaps.ops.routing.triton.launch import Saved, route, route_backward
 
 __all__ = ["capsule_linear"]
+
+# The fields of RoutingOptions, one by one, since an op takes plain values only.
+OPTIONS = "int iterations, bool leaky, str gradient, str centre, float sharpness, bool squashed"
 
 
 def capsule_linear(u: Tensor, weight: Tensor, bias: Tensor | None, options: RoutingOptions) -> Tensor:
@@ -21,8 +24,8 @@ def capsule_linear(u: Tensor, weight: Tensor, bias: Tensor | None, options: Rout
     """
     alone = weight.shape[-3] == 1 and not options.leaky  # a single parent gets every vote in every iteration
     iterations = 1 if alone else options.iterations
-    adds_up, sharpness = options.centre == "sum", options.sharpness if options.centre == "direction" else None
-    capsules, *_ = _route(u, weight, bias, iterations, options.leaky, options.gradient == "all", adds_up, sharpness)
+    how = options.leaky, options.gradient, options.centre, options.sharpness, options.squashed
+    capsules, *_ = _route(u, weight, bias, iterations, *how)
     return capsules
 
 
@@ -33,42 +36,24 @@ def _tf32() -> bool:
 @torch.library.custom_op(
     "torchcaps::route",
     mutates_args=(),
-    schema="(Tensor u, Tensor weight, Tensor? bias, int iterations, bool leaky, bool all_iterations, bool adds_up,"
-    " float? sharpness) -> (Tensor, Tensor, Tensor, Tensor)",
+    schema=f"(Tensor u, Tensor weight, Tensor? bias, {OPTIONS}) -> (Tensor, Tensor, Tensor, Tensor)",
 )
-def _route(
-    u: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    iterations: int,
-    leaky: bool,
-    all_iterations: bool,
-    adds_up: bool,
-    sharpness: float | None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _route(u: Tensor, weight: Tensor, bias: Tensor | None, *options: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     bias = None if bias is None else bias.contiguous()
-    centre = Centre(adds_up, sharpness)
-    capsules, saved = route(u.contiguous(), weight.contiguous(), bias, iterations, leaky, _tf32(), centre=centre)
+    capsules, saved = route(u.contiguous(), weight.contiguous(), bias, RoutingOptions(*options), _tf32())
     return capsules, *saved
 
 
 @_route.register_fake
 def _route_shapes(
-    u: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    iterations: int,
-    leaky: bool,
-    all_iterations: bool,
-    adds_up: bool,
-    sharpness: float | None,
+    u: Tensor, weight: Tensor, bias: Tensor | None, *values: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    (B, I, _), (J, D) = u.shape, weight.shape[-3:-1]
+    (B, I, _), (J, D), options = u.shape, weight.shape[-3:-1], RoutingOptions(*values)
     return (
-        u.new_empty(B, J, D),
-        u.new_empty(iterations, B, J, D, dtype=torch.float32),
-        u.new_empty(iterations - 1, B, J, D, dtype=torch.float32),
-        u.new_empty(iterations - 1, B, 2, I, dtype=torch.float32),
+        u.new_empty(B, J, D, dtype=u.dtype if options.squashed else torch.float32),
+        u.new_empty(options.iterations, B, J, D, dtype=torch.float32),
+        u.new_empty(options.iterations - 1, B, J, D, dtype=torch.float32),
+        u.new_empty(options.iterations - 1, B, 2, I, dtype=torch.float32),
     )
 
 
@@ -76,7 +61,7 @@ def _route_shapes(
     "torchcaps::route_backward",
     mutates_args=(),
     schema="(Tensor u, Tensor weight, Tensor sums, Tensor agreed, Tensor normalisers, Tensor grad_capsules,"
-    " bool leaky, bool all_iterations, bool adds_up, float? sharpness) -> (Tensor, Tensor, Tensor)",
+    f" {OPTIONS}) -> (Tensor, Tensor, Tensor)",
 )
 def _route_backward(
     u: Tensor,
@@ -85,15 +70,11 @@ def _route_backward(
     agreed: Tensor,
     normalisers: Tensor,
     grad_capsules: Tensor,
-    leaky: bool,
-    all_iterations: bool,
-    adds_up: bool,
-    sharpness: float | None,
+    *options: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     saved = Saved(sums, agreed, normalisers)
     u, weight, grad_capsules = u.contiguous(), weight.contiguous(), grad_capsules.contiguous()
-    centre = Centre(adds_up, sharpness)
-    return route_backward(u, weight, saved, grad_capsules, leaky, all_iterations, _tf32(), centre=centre)
+    return route_backward(u, weight, saved, grad_capsules, RoutingOptions(*options), _tf32())
 
 
 @_route_backward.register_fake
@@ -104,29 +85,27 @@ def _route_backward_shapes(
     agreed: Tensor,
     normalisers: Tensor,
     grad_capsules: Tensor,
-    leaky: bool,
-    all_iterations: bool,
-    adds_up: bool,
-    sharpness: float | None,
+    *options: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     return u.new_empty(u.shape), weight.new_empty(weight.shape), sums.new_empty(sums.shape[2:])
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    u, weight, bias, _, *flags = inputs
+    u, weight, bias, *options = inputs
     _, *saved = output
     ctx.mark_non_differentiable(*saved)
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(u, weight, *saved)
     ctx.bias_dtype = None if bias is None else bias.dtype
-    ctx.flags = flags
+    ctx.options = options
 
 
 def _gradients(ctx: Any, grad_capsules: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+    rest = (None,) * len(ctx.options)
     if grad_capsules is None:
-        return (None,) * 8
-    grad_u, grad_weight, grad_bias = _route_backward(*ctx.saved_tensors, grad_capsules, *ctx.flags)
-    return grad_u, grad_weight, None if ctx.bias_dtype is None else grad_bias.to(ctx.bias_dtype), *(None,) * 5
+        return None, None, None, *rest
+    grad_u, grad_weight, grad_bias = _route_backward(*ctx.saved_tensors, grad_capsules, *ctx.options)
+    return grad_u, grad_weight, None if ctx.bias_dtype is None else grad_bias.to(ctx.bias_dtype), *rest
 
 
 _route.register_autograd(_gradients, setup_context=_remember)

@@ -2,8 +2,9 @@
 
 With ``n = ‖s‖`` and ``h² = 1 + n²``, ``v = s n/h²`` and the gradient is ``n/h² (g + (1 − n²)/h² (ŝ·g) ŝ)`` with
 ``ŝ = s/n``, and 0 at ``s = 0``. Where the votes are compared with a direction of length K instead, it is ``K ŝ`` and
-``K/n (g − (ŝ·g) ŝ)``, 0 where n is so small that this would overflow. All is in float64: D numbers for each parent cost
-nothing, their squares cannot overflow, and what rounding does here would be common to all children.
+``K/n (g − (ŝ·g) ŝ)``, 0 where n is so small that this would overflow; where they are compared with the sums themselves,
+``K s`` and ``K g``. All is in float64: D numbers for each parent cost nothing, their squares cannot overflow, and what
+rounding does here would be common to all children.
 """
 
 # mypy: ignore-errors
@@ -40,7 +41,7 @@ def finish_forward_kernel(
     agreed,  # [B, J, D] float32, written when not LAST: V, which the votes are compared with next
     capsules,  # [B, J, D], written when LAST
     share,  # the coefficient when UNIFORM
-    sharpness,  # the length of V when DIRECTION
+    scale,  # the length of V when DIRECTION, its ratio to the sums when TOTAL
     rows,
     slots,
     J,
@@ -50,6 +51,8 @@ def finish_forward_kernel(
     BIAS: tl.constexpr,
     ADD_UP: tl.constexpr,  # V is the sum of the outputs of all iterations so far, not the last alone
     DIRECTION: tl.constexpr,  # V has the direction of the sums
+    TOTAL: tl.constexpr,  # V is a multiple of the sums
+    SQUASHED: tl.constexpr,  # the capsules are; else they are the sums
     DP: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
 ):
@@ -65,7 +68,11 @@ def finish_forward_kernel(
     wide = s.to(tl.float64)
     squared = tl.sum(wide * wide, axis=0)
     if DIRECTION and not LAST:
-        v = (wide * tl.where(squared > 1e-62, sharpness / tl.sqrt(tl.maximum(squared, 1e-62)), 0.0)).to(tl.float32)
+        v = (wide * tl.where(squared > 1e-62, scale / tl.sqrt(tl.maximum(squared, 1e-62)), 0.0)).to(tl.float32)
+    elif TOTAL and not LAST:
+        v = (wide * scale).to(tl.float32)
+    elif LAST and not SQUASHED:
+        v = s
     else:
         v = (wide * (tl.sqrt(squared) / (1.0 + squared))).to(tl.float32)
     if LAST:
@@ -83,7 +90,7 @@ def finish_backward_kernel(
     pull,  # [B, J, D] float32, read and written when ADD_UP and not LAST: the gradient of V so far
     sums,  # [B, J, D] float32 of this iteration
     grad_sums,  # [B, J, D] float32, written
-    sharpness,
+    scale,
     rows,
     slots,
     D: tl.constexpr,
@@ -91,6 +98,8 @@ def finish_backward_kernel(
     FIRST_PULL: tl.constexpr,  # nothing has been added to ``pull`` yet
     ADD_UP: tl.constexpr,
     DIRECTION: tl.constexpr,
+    TOTAL: tl.constexpr,
+    SQUASHED: tl.constexpr,
     DP: tl.constexpr,
     SLOT_BLOCK: tl.constexpr,
 ):
@@ -110,8 +119,12 @@ def finish_backward_kernel(
     squared = tl.sum(wide * wide, axis=0)
     along = tl.sum(wide * wide_g, axis=0) / tl.maximum(squared, 1e-300)  # (ŝ·g)/n; a zero vector gets 0 below
     if DIRECTION and not LAST:
-        factor = tl.where(squared > 1e-62, sharpness / tl.sqrt(tl.maximum(squared, 1e-62)), 0.0)
+        factor = tl.where(squared > 1e-62, scale / tl.sqrt(tl.maximum(squared, 1e-62)), 0.0)
         grad = factor * (wide_g - along * wide)
+    elif TOTAL and not LAST:
+        grad = scale * wide_g
+    elif LAST and not SQUASHED:
+        grad = wide_g
     else:
         factor = tl.sqrt(squared) / (1.0 + squared)
         grad = factor * (wide_g + (1.0 - squared) / (1.0 + squared) * along * wide)
