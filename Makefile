@@ -30,7 +30,8 @@ demo: setup      ## Train a small capsule network on a CPU in about a minute and
 studio: setup    ## Look inside capsule networks in the browser
 	@$(BIN)/torchcaps studio
 
-test: setup lint typecheck browser  ## Lint, type check and run the whole test suite
+test: setup      ## Lint, type check and run the whole test suite
+	@$(MAKE) --no-print-directory -j 3 --output-sync lint typecheck browser
 	@$(BIN)/python -m pytest -n 2
 
 # The tests of the studio's page need a browser and Node.js; where they cannot be had, those tests say so and are skipped.

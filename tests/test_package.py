@@ -43,10 +43,14 @@ def test_import_adds_less_than_three_tenths_of_a_second():
         "import torch, time; start = time.process_time(); import torchcaps.nn; print(time.process_time() - start);"
         "import sys; print(*(m for m in ('torch._dynamo', 'huggingface_hub', 'matplotlib') if m in sys.modules))"
     )
-    command = [sys.executable, "-c", program]
-    runs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines() for _ in range(3)]
-    assert min(float(run[0]) for run in runs) < 0.3  # the best of three: a cold disk only adds
-    assert runs[0][1].strip() == ""
+
+    def seconds() -> float:
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        taken, heavy = run.stdout.splitlines()
+        assert heavy.strip() == ""
+        return float(taken)
+
+    assert any(seconds() < 0.3 for _ in range(3))  # other work on the machine only adds
 
 
 def test_the_package_alone_does_not_import_torch():

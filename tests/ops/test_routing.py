@@ -190,7 +190,7 @@ def test_gradcheck(shared, leaky, centre):
     def two_ops(u, weight, bias):
         return ops.dynamic_routing(ops.votes(u, weight), 3, bias, leaky)
 
-    for function in (one_op, two_ops):
+    for function in (one_op, two_ops) if centre == "sum" else (one_op,):
         assert gradcheck(function, inputs)
         assert gradgradcheck(function, inputs)
 
