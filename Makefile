@@ -19,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Setting up $(VENV) (a few minutes the first time) ..."
 	@$(BIN)/pip install --quiet --disable-pip-version-check "pip>=25.1" -c constraints.txt
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]" --group dev
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[all]" --group dev
 	@touch $@
 
 setup: $(READY)  ## Create .venv with the pinned environment
@@ -32,7 +32,7 @@ studio: setup    ## Look inside capsule networks in the browser
 
 test: setup      ## Lint, type check and run the whole test suite
 	@$(MAKE) --no-print-directory -j 3 --output-sync lint typecheck browser
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The tests of the studio's page need a browser and Node.js; where they cannot be had, those tests say so and are skipped.
 browser:

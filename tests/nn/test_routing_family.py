@@ -373,19 +373,13 @@ def train(name: str, dtype: torch.dtype, steps: int, sizes=(6, 3, 4, 4), batch=8
     return torch.stack(losses)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
-@pytest.mark.parametrize("name", ROUTINGS)
-def test_training_is_stable(name, dtype):
-    losses = train(name, dtype, 60)
-    assert losses.isfinite().all()
-    assert losses[-1] < losses[0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 @pytest.mark.parametrize("name", ROUTINGS)
 def test_no_nan_in_a_thousand_steps(name, dtype):
-    assert train(name, dtype, 1000).isfinite().all()
+    losses = train(name, dtype, 1000)
+    assert losses.isfinite().all()
+    assert losses[59] < losses[0]
 
 
 @pytest.mark.gpu
