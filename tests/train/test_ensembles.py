@@ -92,9 +92,9 @@ def test_the_table_and_the_records_have_a_row(runs, tmp_path):
     assert rows["one network"][2] == "3"
     assert rows["three networks"][0] == f"{found.error.percent:.3f}"
     assert rows["three networks"][2] == "1"
-    assert rows["three networks"][-2:] == (f"{found.errors} of 500", "–")
+    assert rows["three networks"][-2:] == ("–", f"{found.errors} of 500")
     together = set.intersection(*(set(member.wrong) for member in read_results(root, ["plain"])["plain"]))
-    assert rows["one network"][-1] == str(len(together))
+    assert rows["one network"][-2] == str(len(together))
     assert collect_records(STUDY, root, tmp_path) == 4
     assert result_of(tmp_path) == found
     assert study_table(STUDY, tmp_path).rows == study_table(STUDY, root).rows

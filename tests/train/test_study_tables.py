@@ -153,8 +153,8 @@ def test_a_row_says_how_many_examples_every_seed_gets_wrong(tmp_path):
     for seed in range(2):
         write_result(tmp_path, "none", seed, 0, wrong=())
     table = study_table(study, tmp_path)
-    assert table.head[-1] == "wrong in every seed"
-    assert [row[-1] for row in table.rows] == ["2", "–", "0"]
+    assert table.head[-2:] == ("wrong in every seed", "errors of each seed")
+    assert [row[-2] for row in table.rows] == ["2", "–", "0"]
     folds = study_table(replace(study, folds=True), tmp_path)  # each seed has examples of its own
     assert "wrong in every seed" not in folds.head
     assert (tmp_path / "plain/seed0/result.json").read_text().count('"wrong": "2 7 900"') == 1

@@ -35,7 +35,9 @@ def study_table(study: Study, root: Path) -> ResultTable:
     head = (*study.columns, *MEASURED, *difference, *study.extras, *study.facts, *LENGTH)
     shared = [_shared(study, _finished(results[cell.name])) for cell in shown]
     if any(text != "–" for text in shared):
-        head, rows = (*head, SHARED), [(*row, text) for row, text in zip(rows, shared, strict=True)]
+        # Before the counts of the seeds, which are long and may break: a page breaks the last column only.
+        head = (*head[:-1], SHARED, head[-1])
+        rows = [(*row[:-1], text, row[-1]) for row, text in zip(rows, shared, strict=True)]
     note = study.note + _warning([result for found in results.values() for result in found])
     for times, cells in other_lengths(study, root).items():
         note += f" Trained {times} times as long as the study says: {', '.join(cells)}."
