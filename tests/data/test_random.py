@@ -10,7 +10,7 @@ import torch
 
 import torchcaps.data.order
 import torchcaps.data.random
-from torchcaps.data.order import OrderWindow, epoch_order
+from torchcaps.data.order import OrderWindow, Shuffled, epoch_order
 from torchcaps.data.random import GAMMA, LANE_STEP, LANES, RandomStream, _hash_plain, hash_counter
 
 # First outputs of SplitMix64, as its reference program prints them.
@@ -138,7 +138,7 @@ def test_epoch_order_stays_what_it_is() -> None:
 
 
 def test_window_refuses_a_position_that_was_not_prepared() -> None:
-    window = OrderWindow(count=10, length=10, seed=0, shuffle=True, device="cpu")
+    window = OrderWindow(Shuffled(10, seed=0), length=10, device="cpu")
     assert torch.equal(window.rows(torch.arange(10, 20)), epoch_order(10, 1, 0))
     with pytest.raises(IndexError):
         window.rows(torch.tensor([20]))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.data.augment import Augmentations
+from torchcaps.data.order import AsStored, Order, Queued, Shuffled
 from torchcaps.data.source import Split, TestSplit, ValidationSplit
 from torchcaps.data.stepping import StepLoader
 from torchcaps.data.store import PictureStore, ResidentStore, StreamedStore, bytes_per_example
@@ -53,6 +54,8 @@ class Loader(StepLoader[Batch]):
     chunks, in the same order. With ``drop_last`` an epoch has only full batches and leaves the rest of its order
     out; without it no example is left out, and the batch that crosses the end of an epoch takes its rest from the
     next one. Either way every batch has the same shape. Under several processes ``batch_size`` is the global one.
+    With a ``queue`` above 0 the set is read in its own order, each example ``copies`` times in a row, through a queue
+    of that many entries (:class:`torchcaps.data.order.Queued`), in place of an order of its own for every epoch.
 
     In a captured CUDA graph call ``step_batch`` with a step that lies on the device, and before each replay
     ``prepare(step)`` on the host, which only acts when an epoch (or a chunk) ends. Run it once before the capture.
@@ -79,18 +82,25 @@ class Loader(StepLoader[Batch]):
         dtype: torch.dtype = torch.float32,
         channels_last: bool = False,
         budget_bytes: int = 8 * 2**30,
+        queue: int = 0,
+        copies: int = 1,
     ) -> None:
         refuse_held_out(type(split))
+        if queue and drop_last:
+            raise DataError("with a queue, drop_last would leave out the end of the set in every pass; drop_last=False")
         super().__init__(len(split), batch_size, device, seed, drop_last, rank, world_size)
         self.augment = None if augment is None else augment.seeded(seed)
         self.dtype = dtype
         self.channels_last = channels_last
         self.is_resident = len(split) * bytes_per_example(split) <= budget_bytes
+        order: Order = Shuffled(len(split), seed) if shuffle else AsStored(len(split))
+        if queue:
+            order = Queued(len(split), seed, copies, queue)
         self._store: PictureStore
         if self.is_resident:
-            self._store = ResidentStore(split, self.epoch_length, seed, shuffle, self.device)
+            self._store = ResidentStore(split, order, self.epoch_length, self.device)
         else:
-            self._store = StreamedStore(split, self.epoch_length, seed, shuffle, self.device, batch_size, budget_bytes)
+            self._store = StreamedStore(split, order, self.epoch_length, self.device, batch_size, budget_bytes)
 
     def prepare(self, step: int) -> None:
         self._store.prepare(step * self.batch_size)

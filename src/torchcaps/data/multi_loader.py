@@ -7,7 +7,7 @@ from torch import Tensor
 
 from torchcaps.data.loader import refuse_held_out
 from torchcaps.data.multimnist import MultiBatch, MultiMNIST
-from torchcaps.data.order import OrderWindow
+from torchcaps.data.order import AsStored, OrderWindow, Shuffled
 from torchcaps.data.stepping import StepLoader
 from torchcaps.data.window import to_unit_float
 
@@ -44,7 +44,8 @@ class MultiLoader(StepLoader[MultiBatch]):
         super().__init__(multi.num_digits, batch_size, multi.device, seed, drop_last, rank, world_size)
         self.multi = multi
         self.dtype = dtype
-        self._order = OrderWindow(multi.num_digits, self.epoch_length, seed, shuffle, multi.device)
+        order = Shuffled(multi.num_digits, seed) if shuffle else AsStored(multi.num_digits)
+        self._order = OrderWindow(order, self.epoch_length, multi.device)
 
     def prepare(self, step: int) -> None:
         self._order.prepare(step * self.batch_size)

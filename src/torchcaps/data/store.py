@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from torchcaps.data.order import OrderWindow, epoch_order
+from torchcaps.data.order import Order, OrderWindow
 from torchcaps.data.source import Split
 from torchcaps.errors import DataError
 
@@ -31,10 +31,10 @@ def bytes_per_example(split: Split) -> int:
 class ResidentStore:
     """The whole set on the device as uint8."""
 
-    def __init__(self, split: Split, length: int, seed: int, shuffle: bool, device: torch.device) -> None:
+    def __init__(self, split: Split, order: Order, length: int, device: torch.device) -> None:
         self._images = split.images.to(device)
         self._labels = split.labels.to(device)
-        self._order = OrderWindow(len(split), length, seed, shuffle, device)
+        self._order = OrderWindow(order, length, device)
 
     def prepare(self, position: int) -> None:
         self._order.prepare(position)
@@ -55,9 +55,8 @@ class StreamedStore:
     def __init__(
         self,
         split: Split,
+        order: Order,
         length: int,
-        seed: int,
-        shuffle: bool,
         device: torch.device,
         batch_size: int,
         budget_bytes: int,
@@ -70,12 +69,7 @@ class StreamedStore:
                 f"a budget of {budget_bytes:,} bytes is too small to stream batches of {batch_size}; it must be at "
                 f"least {needed:,} bytes (two batches)"
             )
-
-        @lru_cache(maxsize=2)
-        def order(epoch: int) -> Tensor:
-            return epoch_order(len(split), epoch, seed) if shuffle else torch.arange(len(split))
-
-        self._order = order
+        self._order = lru_cache(maxsize=2)(order.epoch)
         columns = (split.images, split.labels)
         pinned = device.type == "cuda"
         self._staging = [

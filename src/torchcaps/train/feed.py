@@ -87,6 +87,8 @@ class Feed:
                 rank=world.rank,
                 world_size=world.size,
                 channels_last=channels_last,
+                queue=recipe.data.queue,
+                copies=recipe.data.copies,
             )
             # Tried on one picture: what an augmentation cannot do is said now, before there is a run folder.
             first = train.images[:1]

@@ -70,6 +70,8 @@ class DataSection:
         validation_augmented: measure held-out pictures as the augmentation changes them, each once and always the same
             way; else only the fixed parts of it act (a central crop, a place in the middle).
         drop_last: leave out the rest of an epoch that does not fill a batch.
+        queue: read the set in its own order through a queue of so many entries, and draw from it; 0 shuffles epochs.
+        copies: with a queue, how many times each example comes in a row, augmented anew each time.
     """
 
     source: str = "mnist"
@@ -84,6 +86,8 @@ class DataSection:
     validation_pairs: int = 10_000
     validation_augmented: bool = False
     drop_last: bool = True
+    queue: int = 0
+    copies: int = 1
 
     def __post_init__(self) -> None:
         one_of("data.task", self.task, ("single", "multimnist"))
@@ -99,6 +103,12 @@ class DataSection:
         require(self.validation_pairs >= 1, "data.validation_pairs", "1 or more", self.validation_pairs)
         if self.task == "multimnist" and self.augment:
             raise RecipeError("data.augment is not used with task = 'multimnist', whose pairs are shifted already")
+        require(self.queue >= 0, "data.queue", "0 or a number of examples such as 5000", self.queue)
+        require(self.copies >= 1, "data.copies", "1 or more", self.copies)
+        if self.queue and (self.drop_last or self.task == "multimnist"):
+            raise RecipeError("data.queue reads single pictures to the end of the set: it needs data.drop_last = false")
+        if self.copies > 1 and not self.queue:
+            raise RecipeError("data.copies follow each other in a queue, so data.queue must be above 0, such as 5000")
 
 
 @dataclass(frozen=True)

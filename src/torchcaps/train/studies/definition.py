@@ -13,7 +13,7 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe
 
-__all__ = ["PAPERS_NETWORK", "STEM", "Cell", "Members", "Study", "joined", "scaled"]
+__all__ = ["AUTHORS_QUEUE", "PAPERS_NETWORK", "STEM", "Cell", "Members", "Study", "joined", "scaled"]
 
 # Records are kept for good, so they are short; a look at the clock, the log or a checkpoint must cost nothing.
 LOG = (
@@ -27,6 +27,9 @@ LOG = (
 # Eight small convolutions in place of CapsNet's first one; or none, in place of a recipe's.
 STEM = ("model.stem=[64, 64, 64, 64, 128, 128, 128, 128]", "model.primary_kernel=3")
 PAPERS_NETWORK = ("model.stem=[]", "model.primary_kernel=9")
+# How the authors' code reads MNIST: in the order of the file, each digit 25 times in a row (once for every shift),
+# through a queue of 5,000. Here the shifts of the copies are drawn at random.
+AUTHORS_QUEUE = ("data.queue=5000", "data.copies=25", "data.drop_last=false")
 
 
 @dataclass(frozen=True)

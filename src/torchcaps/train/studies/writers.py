@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchcaps.train.studies.ablation import HELD_OUT
-from torchcaps.train.studies.definition import PAPERS_NETWORK, STEM, Cell, Study
+from torchcaps.train.studies.definition import AUTHORS_QUEUE, PAPERS_NETWORK, STEM, Cell, Study
 from torchcaps.train.studies.search import (
     DECODER_TENTH,
     GENTLE,
@@ -70,6 +70,7 @@ WRITERS = Study(
         _cell(
             "shift-constant", PAPERS, "shifts", "rate 2e-3 to the end, a long average", *CONSTANT, "optimizer.lr=2e-3"
         ),
+        _cell("shift-queue", PAPERS, "shifts", "25 copies in a row, a queue of 5,000", *AUTHORS_QUEUE),
         _cell("gentle", PAPERS, TWO_STEPS),
         _cell("deform", PAPERS, ONE_STEP),
         _cell("stem-shift", STEMMED, "shifts"),
