@@ -42,7 +42,7 @@ TABLE1 = Study(
         _cell(
             "mnist-official-queue",
             "mnist-official",
-            *("MNIST", "CapsNet, the authors' training and queue", "3", "yes", "0.25 ± 0.005"),
+            *("MNIST", "CapsNet, the authors' queue", "3", "yes", "0.25 ± 0.005"),
             changes=AUTHORS_QUEUE,
         ),
         _cell("mnist-open", "mnist-open", "MNIST", "CapsNet with a stem", "3", "yes", "–"),
