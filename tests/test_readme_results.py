@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import chi2
 
-from torchcaps.eval import summarize_seeds
+from torchcaps.eval import difference_of_means, summarize_seeds
 from torchcaps.train.studies.facts import settled_median
 from torchcaps.train.studies.results import StudyResult
 
@@ -88,8 +88,7 @@ def test_the_figures_on_pairs_are_those_of_the_records():
     words = " ".join((ROOT / "README.md").read_text().split())
 
     def percent(cell):
-        (file,) = (ROOT / "records/table1" / cell).glob("seed*/result.json")
-        return f"{StudyResult.read(file).error.percent:.1f}"
+        return f"{statistics.fmean(result.error.percent for result in more_results(cell, 'table1')):.1f}"
 
     baseline, short, long = (percent(f"multimnist-{cell}") for cell in ("baseline", "r3", "r3-long"))
     assert f"baseline ({baseline} %; in the paper 8.1) is ahead of its CapsNet ({short} %)" in words
@@ -143,14 +142,19 @@ def test_the_rows_on_pairs_are_those_of_the_records():
         found = summarize_seeds([result.error.percent for result in results])
         figure = f"{found.mean:.2f}" + (f" ± {found.deviation:.2f}" if len(results) > 1 else "")
         assert f"| {name} | {figure} | {len(results)} | " in words
-        if "CNN" not in name:
-            fastest = min(result.training_seconds for result in results)  # the others shared the GPU
-            assert re.search(rf"\| {name} \| [^|]+\| \d \| {fastest:.0f} s \|", words)
-    three, one = (
-        [result.error.percent for result in cells[f"CapsNet with a stem, R = {iterations}"]] for iterations in (3, 1)
-    )
+        fastest = min(result.training_seconds for result in results)  # the others shared the GPU
+        assert re.search(rf"\| {name} \| [^|]+\| \d \| {fastest:.0f} s \|", words)
+    cells["baseline"] = more_results("multimnist-baseline", "table1")
+    percents = {name.split(", ")[-1]: [result.error.percent for result in seeds] for name, seeds in cells.items()}
+    three, one, cnn, baseline = (percents[name] for name in ("R = 3", "R = 1", "CNN of similar size", "baseline"))
     assert f"the worst seed of R = 3 ({max(three):.2f}) is ahead of the best of R = 1 ({min(one):.2f})" in words
-    assert max(three) < min(one)
+    assert f"the worst seed of R = 1 ({max(one):.2f}) is ahead of its best ({min(baseline):.2f})" in words
+    assert f"in each of its four seeds ({min(cnn):.2f} to {max(cnn):.2f})" in words
+    assert max(three) < min(*one, *cnn)
+    assert max(one) < min(baseline)
+    difference, (low, high) = difference_of_means(one, cnn)
+    welch = f"{difference:.2f} points less on average, with a 95 % interval by Welch of {low:.2f} to {high:.2f}"
+    assert welch.replace("-", "−") in words.replace("\n", " ")
 
 
 def more_results(cell, study="more"):

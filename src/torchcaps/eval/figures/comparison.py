@@ -44,7 +44,7 @@ def published_figure(panels: Mapping[str, Sequence[BesidePublished]]) -> Any:
                 panel.errorbar([line.published], [place - 0.18], xerr=[line.deviation or 0.0], **DIAMOND)
             _seeds(panel, line.errors, place + 0.16)
         _names(panel, [line.name for line in lines])
-        panel.set_xlim(left=0)
+        _from_zero(panel)
         panel.set_title(title)
         panel.set_xlabel("test error in %")
     keys = [figure.axes[0].plot([], [], **DOT)[0], figure.axes[0].errorbar([], [], **DIAMOND)]
@@ -61,7 +61,7 @@ def changes_figure(errors: Mapping[str, Sequence[float]], base: float) -> Any:
     for place, found in enumerate(errors.values()):
         _seeds(axes, found, place)
     _names(axes, list(errors))
-    axes.set_xlim(left=0)
+    _from_zero(axes)
     axes.set_xlabel("error in % on held-out examples")
     keys, names = [axes.plot([], [], **DOT)[0], without], ["a seed; the bar is their mean", "without a change"]
     figure.legend(keys, names, loc="outside upper center", ncols=2)
@@ -95,6 +95,11 @@ def _seeds(axes: Any, errors: Sequence[float], place: float) -> None:
     mean = fmean(errors)
     axes.plot([mean, mean], [place - 0.21, place + 0.21], color=BLUE, linewidth=2)
     axes.plot(errors, [place] * len(errors), **DOT)
+
+
+def _from_zero(axes: Any) -> None:
+    """Errors from 0 on, with room beside the largest: the usual margin is a share of the values, which lie close."""
+    axes.set_xlim(0, 1.03 * axes.get_xlim()[1])
 
 
 def _names(axes: Any, names: Sequence[str]) -> None:
