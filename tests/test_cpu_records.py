@@ -77,6 +77,7 @@ def test_the_counts_of_taught_networks_are_those_of_their_log():
     [
         ("deform-cpu", ("affine", "affine, then elastic", "deform without pulls", "deform")),
         ("until-cpu", [f"deform {how}{end}" for how in ("15°, 2", "20°, 3") for end in ("", ", until 0.8")]),
+        ("drawn-before-cpu", [f"the digit as it was {which}" for which in ("shown", "before")]),
     ],
 )
 def test_the_counts_with_few_digits_are_those_of_their_log(folder, names):
