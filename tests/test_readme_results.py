@@ -152,6 +152,11 @@ def test_the_rows_on_pairs_are_those_of_the_records():
     assert f"in each of its four seeds ({min(cnn):.2f} to {max(cnn):.2f})" in words
     assert max(three) < min(*one, *cnn)
     assert max(one) < min(baseline)
+    files = sorted((ROOT / "records/more/multimnist-stem-self-attention").glob("seed*/metrics.jsonl"))
+    last = [100 * json.loads(file.read_text().splitlines()[-1])["error"] for file in files]
+    others = sorted(last[:3] + last[4:])
+    assert f"({last[3]:.2f} against {others[0]:.2f} to {others[-1]:.2f} %)" in words
+    assert max(percents["self-attention"]) == percents["self-attention"][3]
     difference, (low, high) = difference_of_means(one, cnn)
     welch = f"{difference:.2f} points less on average, with a 95 % interval by Welch of {low:.2f} to {high:.2f}"
     assert welch.replace("-", "−") in words.replace("\n", " ")
