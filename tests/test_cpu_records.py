@@ -85,3 +85,18 @@ def test_the_counts_with_few_digits_are_those_of_their_log(folder, names):
     rows = re.findall(r"\| (\d+, \d+, \d+) \| ([\d.]+) \|", (ROOT / "records" / folder / "README.md").read_text())
     found = [re.findall(rf"^{name}, seed \d: (\d+) of 9,800", log, re.MULTILINE) for name in names]
     assert rows == [(", ".join(counts), f"{statistics.mean(map(int, counts)):.1f}") for counts in found]
+
+
+def test_the_counts_with_a_part_of_the_digits_are_those_of_their_log():
+    folder = ROOT / "records/fewer-digits-cpu"
+    text, log = ((folder / name).read_text() for name in ("README.md", "log.txt"))
+
+    def counts(words):
+        found = re.findall(rf"^{words}, fold \d: (\d+) of 10,000$", log, re.MULTILINE)
+        assert len(found) == 3
+        return f"{', '.join(found)} | {statistics.mean(map(int, found)):.1f}"
+
+    assert f"| 50,000, all of them | {counts('all 50,000')} | | |" in text
+    for number in ("25,000", "12,500", "6,250"):
+        writers, digits = (counts(f"{number}, {words}") for words in ("fewer writers", "fewer digits of each"))
+        assert f"| {number} | {writers} | {digits} |" in text
