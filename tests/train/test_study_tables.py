@@ -261,3 +261,14 @@ def test_changes_stand_beside_what_they_change(tmp_path):
     (picture,) = write_changes(study, tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert write_changes(get_study("table1"), tmp_path) == []
+
+
+def test_the_largest_error_does_not_touch_the_edge():
+    close = published_figure({"MNIST": [BesidePublished("a", [0.42, 0.43]), BesidePublished("b", [0.44])]})
+    for figure in (close, changes_figure({"a": [0.42, 0.43], "b": [0.44]}, 0.42)):
+        figure.canvas.draw()
+        (panel,) = figure.axes
+        radius = max(line.get_markersize() for line in panel.lines) / 2 / 72 * figure.dpi
+        place, _ = panel.transData.transform((0.44, 0))
+        assert place + radius < panel.get_window_extent().x1
+        assert panel.get_xlim()[0] == 0
