@@ -33,6 +33,8 @@ def test_every_column_needs_an_entry_for_each_picture():
         TrainSplit(pictures(), labels, groups=torch.zeros(2, dtype=torch.int64))
     with pytest.raises(DataError, match="but 5 azimuth"):
         TrainSplit(pictures(), labels, attributes={"azimuth": torch.zeros(5)})
+    with pytest.raises(DataError, match="but 1 files"):
+        TrainSplit(pictures(), labels, files=("a.png",))
 
 
 def test_select_takes_every_column_along():
@@ -41,6 +43,7 @@ def test_select_takes_every_column_along():
         torch.tensor([3, 2, 1, 0]),
         torch.tensor([10, 11, 12, 13]),
         {"azimuth": torch.tensor([0, 5, 10, 15])},
+        ("a", "b", "c", "d"),
     )
     chosen = split.select(torch.tensor([2, 0]), ValidationSplit)
     assert type(chosen) is ValidationSplit
@@ -48,6 +51,7 @@ def test_select_takes_every_column_along():
     assert chosen.labels.tolist() == [1, 3]
     assert chosen.groups.tolist() == [12, 10]
     assert chosen.attributes["azimuth"].tolist() == [10, 0]
+    assert chosen.files == ("c", "a")
 
 
 def source(**changes) -> Source:

@@ -65,6 +65,19 @@ def test_pairs(pairs_run):
     assert things_in_a_picture(run) == 2
 
 
+def test_an_example_knows_its_file_and_a_pair_both(tmp_path):
+    write_picture_folder(tmp_path, {"a": 10, "b": 10})
+    source = load(f"folder:{tmp_path}")
+    single = Examples(source.name, "test", source.classes, source.test)
+    assert [single.file(position) for position in range(4)] == list(source.test.files)
+    multi = MultiMNIST(source.test)
+    pairs = Examples("pairs", "test", source.classes, source.test, pairs=multi, pair_indices=torch.tensor([5, 3999]))
+    for position in range(2):
+        first, second = multi.pictures(pairs.pair_indices)[position].tolist()
+        assert pairs.file(position) == f"{source.test.files[first]} + {source.test.files[second]}"
+    assert Examples("digits", "test", tuple("0123456789"), sample_digits("test")).file(3) is None
+
+
 def test_classes_come_in_turn_until_there_are_enough(small_run, pairs_run):
     digits = choose_examples(open_run(small_run), load_model(small_run))
     assert digits.labels(digits.classes_in_turn(23)).tolist() == [*range(10), *range(10), 0, 1, 2]

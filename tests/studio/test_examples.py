@@ -12,7 +12,9 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
-from torchcaps.data import sample_digits
+import torchcaps
+from published_files import write_picture_folder
+from torchcaps.data import load, sample_digits
 from torchcaps.data.augment.photometric import Standardize
 from torchcaps.data.augment.pipeline import Augmentations
 from torchcaps.eval import load_model
@@ -38,6 +40,15 @@ def test_a_set_and_its_pictures(client):
     assert torch.equal(unpack_tensors(answer.content)["image"], test.images[17])
     label = str(int(test.labels[17]))
     assert metadata(answer.content) == {"index": "17", "label": label, "class": label, "labels": f"[{label}]"}
+
+
+def test_pictures_of_ones_own_have_the_names_of_their_files(tmp_path):
+    folder = write_picture_folder(tmp_path / "own", {"cat": 10, "döner": 10})
+    torchcaps.create_model("small-cnn", image_shape=(1, 8, 8), num_classes=2, channels=4).save_pretrained(tmp_path / "m")
+    with TestClient(create_app(Catalogue([tmp_path / "m"], f"folder:{folder}")), base_url="http://127.0.0.1") as client:
+        names = [metadata(client.get(f"/api/examples/{index}").content)["file"] for index in range(4)]
+    assert tuple(names) == load(f"folder:{folder}").test.files
+    assert {name.split("/")[0] for name in names} == {"cat", "döner"}
 
 
 def test_filters(client, small_run):

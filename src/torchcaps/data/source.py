@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -25,12 +25,15 @@ class Split:
         labels: int64 ``[N]``, or bool ``[N, K]`` when a picture may show several classes.
         groups: int64 ``[N]`` or ``None``; examples of one group (one patient, say) never stand in two splits.
         attributes: further int64 or float columns ``[N]`` by name, for example ``azimuth``.
+
+    ``files`` has the name of each picture's file, from the data folder on; ``None`` where one file holds many pictures.
     """
 
     images: Tensor
     labels: Tensor
     groups: Tensor | None = None
     attributes: Mapping[str, Tensor] = field(default_factory=dict)
+    files: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.images.dtype != torch.uint8 or self.images.ndim != 4:
@@ -42,11 +45,10 @@ class Split:
             raise DataError(
                 f"labels must be int64 [N] or bool [N, K], got {self.labels.dtype} {list(self.labels.shape)}"
             )
-        columns = {"labels": self.labels, **self.attributes}
-        if self.groups is not None:
-            columns["groups"] = self.groups
+        columns: dict[str, Sized | None] = {"labels": self.labels, "groups": self.groups, "files": self.files}
+        columns |= self.attributes
         for name, column in columns.items():
-            if len(column) != len(self.images):
+            if column is not None and len(column) != len(self.images):
                 raise DataError(f"{len(self.images)} images but {len(column)} {name}; each picture needs one")
 
     def __len__(self) -> int:
@@ -59,6 +61,7 @@ class Split:
             labels=self.labels[indices],
             groups=None if self.groups is None else self.groups[indices],
             attributes={name: column[indices] for name, column in self.attributes.items()},
+            files=None if self.files is None else tuple(self.files[index] for index in indices.tolist()),
         )
 
     def class_counts(self, num_classes: int) -> list[int]:

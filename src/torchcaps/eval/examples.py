@@ -103,6 +103,15 @@ class Examples:
             return self.pairs.labels(self.pair_indices[positions])
         return self.split.labels[positions]
 
+    def file(self, position: int) -> str | None:
+        """The file that an example was read from, the two of a pair joined by `` + ``; none where nobody knows."""
+        files = self.split.files
+        if files is None:
+            return None
+        if self.pairs is None or self.pair_indices is None:
+            return files[position]
+        return " + ".join(files[part] for part in self.pairs.pictures(self.pair_indices[[position]])[0].tolist())
+
     def of_class(self, class_number: int) -> Tensor:
         """Positions of the examples that show a class, in order."""
         labels = self.labels(torch.arange(len(self)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -134,7 +134,7 @@ def _augmented_once(split: ValidationSplit, augment: Augmentations) -> Validatio
             "data.validation_augmented needs augmentations that keep whole grey levels (shift, crop, place, flip, "
             "cutout, affine, elastic, deform), but data.augment has one that computes with brightness; leave it out"
         )
-    return ValidationSplit(images, split.labels, split.groups, split.attributes)
+    return replace(split, images=images)
 
 
 def divide_source(recipe: Recipe, source: Source) -> tuple[TrainSplit, ValidationSplit]:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import torch
 
 from torchcaps.data.readers.pictures import PICTURE_KINDS, PICTURE_SUFFIXES, decode_pictures
-from torchcaps.data.readers.table import read_csv
+from torchcaps.data.readers.table import printable, read_csv
 from torchcaps.data.source import Source, Split, TestSplit, TrainSplit, ValidationSplit
 from torchcaps.data.splits import path_keys, split_off_test
 from torchcaps.errors import DataError
@@ -61,6 +61,7 @@ def read_picture_folder(
         images=decoded.images,
         labels=torch.tensor([classes.index(pictures[position][1]) for position in kept]),
         groups=None if groups is None else groups[kept],
+        files=tuple(printable(names[position]) for position in kept),
     )
     validation: ValidationSplit | None = None
     if divided:

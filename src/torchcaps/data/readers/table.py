@@ -18,7 +18,7 @@ from torchcaps.data.source import Source, Split, TestSplit, TrainSplit
 from torchcaps.data.splits import path_keys, split_off_test
 from torchcaps.errors import DataError
 
-__all__ = ["read_csv", "read_picture_table"]
+__all__ = ["printable", "read_csv", "read_picture_table"]
 
 RESERVED = ("path", "label", "labels", "group", "split")
 Rows = list[dict[str, str]]
@@ -32,8 +32,10 @@ def read_picture_table(
     classes, labels = _read_labels(path, rows)
     decoded = decode_pictures([path.parent / row["path"] for row in rows], size=size, channels=channels, strict=strict)
     kept = list(decoded.kept)
-    examples = Split(decoded.images, labels[kept], _read_groups(path, [rows[position] for position in kept]))
-    train, test = _divided(path, examples, [rows[position] for position in kept])
+    kept_rows = [rows[position] for position in kept]
+    files = tuple(printable(row["path"]) for row in kept_rows)
+    examples = Split(decoded.images, labels[kept], _read_groups(path, kept_rows), files=files)
+    train, test = _divided(path, examples, kept_rows)
     counts = train.class_counts(len(classes))
     if labels.ndim == 1 and (unread := [name for name, count in zip(classes, counts, strict=True) if not count]):
         raise DataError(f"{path} has classes without readable pictures in train: {', '.join(unread)}")
@@ -61,6 +63,11 @@ def read_csv(path: Path) -> tuple[Rows, tuple[str, ...]]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     except csv.Error as error:
         raise DataError(f"{path} cannot be read as CSV ({error})") from error
+
+
+def printable(name: str) -> str:
+    """The name of a file, with bytes that are no UTF-8 written out: such a name can be shown and stored anywhere."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _read_rows(path: Path) -> Rows:

@@ -98,9 +98,10 @@ def example_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
 
 
 def example_metadata(examples: ExampleSet, index: int) -> dict[str, str]:
-    """``label`` and ``class`` of the first thing in the picture, ``labels`` of all as JSON."""
+    """``label`` and ``class`` of the first thing in the picture, ``labels`` of all as JSON, ``file`` where it has one."""
     labels = examples.labels(index)
-    return {
+    file = examples.examples.file(index)
+    return ({} if file is None else {"file": file}) | {
         "index": str(index),
         "label": str(labels[0]) if labels else "",
         "class": examples.classes[labels[0]] if labels else "",
