@@ -44,8 +44,10 @@ def test_a_set_and_its_pictures(client):
 
 def test_pictures_of_ones_own_have_the_names_of_their_files(tmp_path):
     folder = write_picture_folder(tmp_path / "own", {"cat": 10, "döner": 10})
-    torchcaps.create_model("small-cnn", image_shape=(1, 8, 8), num_classes=2, channels=4).save_pretrained(tmp_path / "m")
-    with TestClient(create_app(Catalogue([tmp_path / "m"], f"folder:{folder}")), base_url="http://127.0.0.1") as client:
+    model = torchcaps.create_model("small-cnn", image_shape=(1, 8, 8), num_classes=2, channels=4)
+    model.save_pretrained(tmp_path / "m")
+    catalogue = Catalogue([tmp_path / "m"], f"folder:{folder}")
+    with TestClient(create_app(catalogue), base_url="http://127.0.0.1") as client:
         names = [metadata(client.get(f"/api/examples/{index}").content)["file"] for index in range(4)]
     assert tuple(names) == load(f"folder:{folder}").test.files
     assert {name.split("/")[0] for name in names} == {"cat", "döner"}

@@ -98,7 +98,7 @@ def example_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
 
 
 def example_metadata(examples: ExampleSet, index: int) -> dict[str, str]:
-    """``label`` and ``class`` of the first thing in the picture, ``labels`` of all as JSON, ``file`` where it has one."""
+    """``label`` and ``class`` of the first thing in the picture, ``labels`` of all as JSON, its ``file`` if known."""
     labels = examples.labels(index)
     file = examples.examples.file(index)
     return ({} if file is None else {"file": file}) | {
