@@ -14,6 +14,7 @@ from torchcaps.data import sample_digits
 from torchcaps.eval import load_model
 
 INDEX = 12
+BEAT = 900  # milliseconds an iteration while playing
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +61,45 @@ def test_stepping_by_keyboard(screens, trace):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     check_iteration(screens, trace, 5)
-    page.get_by_role("button", name="Play").focus()
-    page.keyboard.press("Enter")
-    page.wait_for_function("() => document.querySelector('#iteration').value === '2'")
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+@pytest.mark.parametrize("rounds", [1, 3, 10])
+def test_play_goes_from_the_first_iteration_to_the_last_and_stops(open_screens, studio_address, rounds, motion):
+    screens = open_screens(studio_address, reduced_motion=motion)
+    screens.page.clock.install()
+    page = screens.go(f"screen=routing&index={INDEX}&rounds={rounds}")
+    page.wait_for_selector("#coefficients")
+    button, iteration = page.locator("button.play"), page.locator("#iteration")
+    assert button.inner_text() == "Play"
+    assert button.is_disabled() == (rounds == 1)  # nothing to play
+    for _ in range(2 if rounds == 3 else rounds > 1):  # it can be played again
+        button.click()
+        seen = [iteration.input_value()]
+        while button.inner_text() == "Pause" and len(seen) <= rounds:
+            page.clock.run_for(BEAT)
+            seen.append(iteration.input_value())
+        assert seen == [str(r) for r in range(1, rounds + 1)]
+        assert button.inner_text() == "Play"
+        page.clock.run_for(3 * BEAT)
+        assert iteration.input_value() == str(rounds)
+
+
+def test_pause_holds_the_iteration_and_play_goes_on_from_it(screens):
+    screens.page.clock.install()
+    page = screens.go(f"screen=routing&index={INDEX}&rounds=5&iteration=2")
+    page.wait_for_selector("#coefficients")
+    button, iteration = page.locator("button.play"), page.locator("#iteration")
+    button.click()
+    page.clock.run_for(BEAT)
+    button.click()
+    page.clock.run_for(3 * BEAT)
+    assert (button.inner_text(), iteration.input_value()) == ("Play", "3")
+    button.click()
+    page.clock.run_for(BEAT)
+    page.keyboard.press("]")  # another picture is routed from where the play is
+    page.clock.run_for(BEAT)
+    assert (button.inner_text(), iteration.input_value()) == ("Play", "5")
 
 
 def test_the_server_traces_the_same(studio_address, trace):
