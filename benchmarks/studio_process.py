@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import IO
 from urllib.parse import urlsplit
 
 __all__ = ["RunningStudio", "running_studio"]
@@ -39,12 +40,18 @@ class RunningStudio:
 
 
 @contextmanager
-def running_studio(models: Sequence[str], *options: str) -> Iterator[RunningStudio]:
-    """A studio with these models, until the end of the block."""
+def running_studio(models: Sequence[str], *options: str, errors: IO[str] | None = None) -> Iterator[RunningStudio]:
+    """A studio with these models, until the end of the block; ``errors`` is a file that gets what it says on stderr."""
     command = [sys.executable, "-c", PROGRAM, "studio", *models, "--no-browser", *options]
     environment = os.environ | {"OMP_WAIT_POLICY": "PASSIVE", "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        env=environment,
+        start_new_session=True,
     )
     with process:
         try:
