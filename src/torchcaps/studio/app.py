@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from torchcaps._version import __version__
 from torchcaps.studio.catalogue import Catalogue
 from torchcaps.studio.guard import Guard
+from torchcaps.studio.limits import DEFAULT_LIMITS, Limits
 from torchcaps.studio.refusal import RefusalError
 from torchcaps.studio.routes import example_routes, model_routes, python_routes, upload_routes
 from torchcaps.studio.schemas import Config
@@ -23,12 +24,13 @@ from torchcaps.studio.workers import Workers
 __all__ = ["create_app"]
 
 
-def create_app(catalogue: Catalogue, hosts: Iterable[str] = ()) -> FastAPI:
+def create_app(catalogue: Catalogue, hosts: Iterable[str] = (), limits: Limits = DEFAULT_LIMITS) -> FastAPI:
     """The studio as an ASGI application.
 
     Args:
         catalogue: the models to show.
         hosts: names besides loopback under which it may be asked; see :class:`torchcaps.studio.guard.Guard`.
+        limits: on bodies.
 
     Example:
         >>> import torchcaps
@@ -57,7 +59,7 @@ def create_app(catalogue: Catalogue, hosts: Iterable[str] = ()) -> FastAPI:
     for make in (model_routes, python_routes, example_routes, upload_routes):
         app.include_router(make(catalogue, workers), prefix="/api")
     _add_page(app)
-    app.add_middleware(Guard, hosts=tuple(hosts))
+    app.add_middleware(Guard, hosts=tuple(hosts), limits=limits)
     app.add_exception_handler(RefusalError, _refused)
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(HTTPException, _http_error)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import json
 from collections.abc import Iterable
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["MOST_BODY_BYTES", "Guard"]
+from torchcaps.studio.limits import DEFAULT_LIMITS, Limits
+from torchcaps.studio.refusal import RefusalError
 
-MOST_BODY_BYTES = 10_000_000
+__all__ = ["Guard"]
+
 MOST_HEAD_BYTES = 65_536
-MOST_DRAINED_BYTES = 100_000_000  # read and thrown away so that the sender gets an answer and no broken connection
 LOCAL_NAMES = frozenset({"localhost"})
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -29,10 +31,6 @@ HEADERS = {
 }
 
 
-class _TooLargeError(Exception):
-    pass
-
-
 class Guard:
     """ASGI middleware.
 
@@ -44,10 +42,11 @@ class Guard:
             server can hand out.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), most_bytes: int = MOST_BODY_BYTES) -> None:
+    def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), limits: Limits = DEFAULT_LIMITS) -> None:
         self.app = app
         self.hosts = {host.lower() for host in hosts} | LOCAL_NAMES
-        self.most_bytes = most_bytes
+        self.limits = limits
+        self.places = asyncio.Semaphore(limits.large_bodies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -57,12 +56,8 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
 
-        started = False
-
         async def send_guarded(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
@@ -80,20 +75,20 @@ class Guard:
         if reason is not None:
             await _answer(send_guarded, 403, reason)
             return
-        limited = _Limited(receive, self.most_bytes)
         declared = headers.get("content-length", "0")
+        if not declared.isdecimal():
+            await _answer(send_guarded, 400, "Content-Length must be a whole number")
+            return
+        body = _Body(receive, self.limits, self.places)
+        if int(declared[:20]) > self.limits.body_bytes:
+            await _answer(send_guarded, 413, body.too_large)
+            return
         try:
-            if not declared.isdecimal():
-                await _answer(send_guarded, 400, "Content-Length must be a whole number")
-                return
-            if int(declared[:20]) > self.most_bytes:
-                raise _TooLargeError
-            await self.app(scope, limited, send_guarded)
-        except _TooLargeError:
-            if not started:
-                await limited.drain(int(declared[:20]))
-                text = f"the body is larger than {self.most_bytes:,} bytes; send a smaller picture or fewer of them"
-                await _answer(send_guarded, 413, text)
+            await self.app(scope, body.receive, send_guarded)
+        except ClientDisconnect:  # before its body was whole
+            pass
+        finally:
+            body.forget()
 
     def _foreign(self, headers: Headers, scope: Scope) -> str | None:
         host = headers.get("host", "")
@@ -121,33 +116,36 @@ class Guard:
         return address.is_loopback or "*" in self.hosts
 
 
-class _Limited:
-    """A request body that ends in :class:`_TooLargeError` after so many bytes."""
+class _Body:
+    """The body of a request: counted, and with a place among the large ones once it is one of them."""
 
-    def __init__(self, receive: Receive, most_bytes: int) -> None:
-        self.receive, self.most_bytes = receive, most_bytes
-        self.seen = 0
-        self.ended = False
+    def __init__(self, receive: Receive, limits: Limits, places: asyncio.Semaphore) -> None:
+        self._receive, self._limits, self._places = receive, limits, places
+        self._seen = 0
+        self._has_place = False
+        self.too_large = f"the body is larger than {limits.body_bytes:,} bytes; send a smaller picture or fewer of them"
 
-    async def __call__(self) -> Message:
-        message = await self.receive()
+    async def receive(self) -> Message:
+        message = await self._receive()
         if message["type"] == "http.request":
-            self.seen += len(message.get("body", b""))
-            self.ended = not message.get("more_body", False)
-            if self.seen > self.most_bytes:
-                raise _TooLargeError
+            self._seen += len(message.get("body", b""))
+            if self._seen > self._limits.body_bytes:
+                raise RefusalError(self.too_large, 413)
+            if self._seen > self._limits.small_body_bytes and not self._has_place:
+                await self._take_place()
         return message
 
-    async def drain(self, declared: int) -> None:
-        """Read the rest without keeping it, within reason."""
-        if declared > MOST_DRAINED_BYTES:
-            return
-        while not self.ended and self.seen <= MOST_DRAINED_BYTES:
-            message: dict[str, Any] = dict(await self.receive())
-            if message["type"] != "http.request":
-                return
-            self.seen += len(message.get("body", b""))
-            self.ended = not message.get("more_body", False)
+    async def _take_place(self) -> None:
+        try:
+            async with asyncio.timeout(self._limits.place_seconds):
+                await self._places.acquire()
+        except TimeoutError as error:
+            raise RefusalError("too many large bodies come at once; try again in a moment", 503) from error
+        self._has_place = True
+
+    def forget(self) -> None:
+        if self._has_place:
+            self._places.release()
 
 
 async def _answer(send: Send, status: int, text: str) -> None:

@@ -16,6 +16,7 @@ import torch
 
 from torchcaps.errors import TorchcapsError
 from torchcaps.studio.catalogue import Catalogue
+from torchcaps.studio.limits import DEFAULT_LIMITS, Limits, give_memory_back
 
 if TYPE_CHECKING:
     import uvicorn
@@ -32,6 +33,7 @@ def serve(
     browser: bool = True,
     say: Callable[[str], None] = print,
     on_start: Callable[[uvicorn.Server], None] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> None:
     """Answer requests until the process is interrupted.
 
@@ -41,11 +43,13 @@ def serve(
         browser: open the page.
         say: gets the lines for the user.
         on_start: gets the server once it listens; ``server.should_exit = True`` ends it.
+        limits: on connections, bodies and the time that a request may take to come.
     """
     try:
         import uvicorn
 
         from torchcaps.studio.app import create_app
+        from torchcaps.studio.protocol import limited_protocol
     except ImportError as error:
         raise TorchcapsError('the studio needs FastAPI and uvicorn; pip install "torchcaps[studio]"') from error
     listener = _listen(host, port)
@@ -53,9 +57,17 @@ def serve(
         "127.0.0.1" if host in ("0.0.0.0", "") else "[::1]" if host == "::" else f"[{host}]" if ":" in host else host
     )
     address = f"http://{shown}:{listener.getsockname()[1]}/"
-    app = create_app(catalogue, hosts=() if is_loopback(host) else (host, socket.gethostname(), "*"))
+    app = create_app(catalogue, hosts=() if is_loopback(host) else (host, socket.gethostname(), "*"), limits=limits)
     config = uvicorn.Config(
-        app, log_level="warning", server_header=False, timeout_graceful_shutdown=3, h11_max_incomplete_event_size=65_536
+        app,
+        http=limited_protocol(limits),
+        ws="none",
+        log_level="error",  # who sends what is no HTTP is told so, the terminal need not be
+        server_header=False,
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=65_536,
+        callback_notify=give_memory_back,
+        timeout_notify=10,
     )
     warnings.filterwarnings(
         "ignore", category=UserWarning, module="PIL"
