@@ -95,7 +95,7 @@ def test_without_the_shipped_cnn_the_studio_opens_all_the_same(home, served, tmp
 def test_another_address_is_warned_about(home, served, capsys, tmp_path_factory):
     run = str(shared_run(tmp_path_factory.getbasetemp(), "small"))
     assert main(["studio", run, "--no-compare", "--host", "0.0.0.0"]) == 0
-    assert "everybody who can reach this machine" in " ".join(capsys.readouterr().err.split())
+    assert "everybody in the network can open the studio" in " ".join(capsys.readouterr().err.split())
     assert main(["studio", run, "--no-compare"]) == 0
     assert capsys.readouterr().err == ""
 

@@ -79,11 +79,12 @@ def start(
 
         torchcaps studio export site runs/demo-seed0
     """
-    from torchcaps.studio.server import is_loopback, serve
+    from torchcaps.studio.addresses import is_loopback
+    from torchcaps.studio.server import serve
 
     catalogue = _catalogue(models or [], data, compare)
     if not is_loopback(host):
-        warn(f"{host} is not a loopback address: everybody who can reach this machine can use the studio")
+        warn(f"{host} is not a loopback address: everybody in the network can open the studio and use it")
     serve(catalogue, host, port, browser, say)
 
 

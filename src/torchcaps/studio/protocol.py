@@ -53,6 +53,8 @@ class _LimitedProtocol(H11Protocol):
     def _time_is_up(self) -> None:
         if self.transport.is_closing() or self.transport.get_write_buffer_size():
             self.transport.abort()  # nobody reads the answer
+        elif self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
+            self.transport.close()  # a browser would take an answer for that of its next request
         elif self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             self._refuse(408, f"a whole request must come within {self.limits.request_seconds:g} seconds")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import signal
 import socket
 import threading
@@ -15,13 +14,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from torchcaps.errors import TorchcapsError
+from torchcaps.studio.addresses import is_loopback, opened_at
 from torchcaps.studio.catalogue import Catalogue
 from torchcaps.studio.limits import DEFAULT_LIMITS, Limits, give_memory_back
 
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["DEFAULT_PORT", "is_loopback", "serve"]
+__all__ = ["DEFAULT_PORT", "serve"]
 
 DEFAULT_PORT = 8765
 
@@ -53,10 +53,7 @@ def serve(
     except ImportError as error:
         raise TorchcapsError('the studio needs FastAPI and uvicorn; pip install "torchcaps[studio]"') from error
     listener = _listen(host, port)
-    shown = (
-        "127.0.0.1" if host in ("0.0.0.0", "") else "[::1]" if host == "::" else f"[{host}]" if ":" in host else host
-    )
-    address = f"http://{shown}:{listener.getsockname()[1]}/"
+    address, others = opened_at(host, listener.getsockname()[1])
     app = create_app(catalogue, hosts=() if is_loopback(host) else (host, socket.gethostname(), "*"), limits=limits)
     config = uvicorn.Config(
         app,
@@ -72,7 +69,7 @@ def serve(
     warnings.filterwarnings(
         "ignore", category=UserWarning, module="PIL"
     )  # the sender is told, the terminal need not be
-    server = _announcing_server(config, lambda running: _started(running, address, browser, say, on_start))
+    server = _announcing_server(config, lambda running: _started(running, address, others, browser, say, on_start))
     threads = torch.get_num_threads()
     # Two threads work for the studio; each with all cores would have them fight for those.
     torch.set_num_threads(max(1, threads // 2))
@@ -83,22 +80,17 @@ def serve(
         listener.close()
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _started(
     server: uvicorn.Server,
     address: str,
+    others: list[str],
     browser: bool,
     say: Callable[[str], None],
     on_start: Callable[[uvicorn.Server], None] | None,
 ) -> None:
     say(f"The studio is at {address} (Ctrl-C ends it)")
+    if others:
+        say(f"Other machines in the network open {' or '.join(others)}")
     if browser:
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     if on_start is not None:
@@ -134,6 +126,8 @@ def _listen(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, asyncio sends without delay
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # systems differ; "::" is all addresses
             listener.bind((host, candidate))
             listener.listen(512)
             return listener
