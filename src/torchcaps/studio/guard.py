@@ -18,6 +18,7 @@ from torchcaps.studio.refusal import RefusalError
 __all__ = ["Guard"]
 
 MOST_HEAD_BYTES = 65_536
+MOST_DRAINED_BYTES = 100_000_000  # read and thrown away so that the sender gets an answer and no broken connection
 LOCAL_NAMES = frozenset({"localhost"})
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -56,15 +57,20 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
 
+        headers = Headers(scope=scope)
+        declared = headers.get("content-length", "0")
+        body = _Body(receive, self.limits, self.places)
+
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
+                if ("transfer-encoding" in headers or declared != "0") and "expect" not in headers:
+                    await body.drain()
+                answered = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    headers[name] = value
-                headers.setdefault("Cache-Control", "no-store")
+                    answered[name] = value
+                answered.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        headers = Headers(scope=scope)
         if len(scope["raw_path"]) + len(scope["query_string"]) > MOST_HEAD_BYTES:
             await _answer(send_guarded, 414, f"the address is longer than {MOST_HEAD_BYTES:,} bytes")
             return
@@ -75,11 +81,9 @@ class Guard:
         if reason is not None:
             await _answer(send_guarded, 403, reason)
             return
-        declared = headers.get("content-length", "0")
         if not declared.isdecimal():
             await _answer(send_guarded, 400, "Content-Length must be a whole number")
             return
-        body = _Body(receive, self.limits, self.places)
         if int(declared[:20]) > self.limits.body_bytes:
             await _answer(send_guarded, 413, body.too_large)
             return
@@ -122,17 +126,32 @@ class _Body:
     def __init__(self, receive: Receive, limits: Limits, places: asyncio.Semaphore) -> None:
         self._receive, self._limits, self._places = receive, limits, places
         self._seen = 0
+        self._ended = False
         self._has_place = False
         self.too_large = f"the body is larger than {limits.body_bytes:,} bytes; send a smaller picture or fewer of them"
 
     async def receive(self) -> Message:
+        message = await self._next()
+        if self._seen > self._limits.body_bytes:
+            raise RefusalError(self.too_large, 413)
+        if self._seen > self._limits.small_body_bytes and not self._has_place:
+            await self._take_place()
+        return message
+
+    async def drain(self) -> None:
+        """Read the rest without keeping it, within reason."""
+        while not self._ended and self._seen <= MOST_DRAINED_BYTES:
+            await self._next()
+
+    def forget(self) -> None:
+        """Give the place back."""
+        if self._has_place:
+            self._places.release()
+
+    async def _next(self) -> Message:
         message = await self._receive()
-        if message["type"] == "http.request":
-            self._seen += len(message.get("body", b""))
-            if self._seen > self._limits.body_bytes:
-                raise RefusalError(self.too_large, 413)
-            if self._seen > self._limits.small_body_bytes and not self._has_place:
-                await self._take_place()
+        self._seen += len(message.get("body", b""))
+        self._ended = not message.get("more_body", False)
         return message
 
     async def _take_place(self) -> None:
@@ -142,10 +161,6 @@ class _Body:
         except TimeoutError as error:
             raise RefusalError("too many large bodies come at once; try again in a moment", 503) from error
         self._has_place = True
-
-    def forget(self) -> None:
-        if self._has_place:
-            self._places.release()
 
 
 async def _answer(send: Send, status: int, text: str) -> None:

@@ -1,0 +1,179 @@
+"""What the studio takes from everybody together, over sockets; ``python -m tests.soak.requests`` sends far more."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+from benchmarks.studio_load import resident_megabytes
+from tests.soak.hostile_http import Victim, attack_of, chunked, post
+from tests.soak.senders import large_senders, send_attacks, slow_senders
+
+from studio.serving import serving
+from torchcaps.studio import limits
+from torchcaps.studio.limits import Limits, give_memory_back
+from torchcaps.studio.tensors import MEDIA_TYPE
+
+SHORT = Limits(
+    body_bytes=10_000_000,
+    small_body_bytes=100_000,
+    large_bodies=2,
+    place_seconds=0.3,
+    connections=40,
+    request_seconds=1.0,
+)
+VICTIM = Victim("small", (1, 28, 28))
+FORWARD = VICTIM.route("forward")
+CLOSE = b"Connection: close\r\n"
+
+
+@pytest.fixture(scope="module")
+def studio(catalogue):
+    with serving(catalogue, limits=SHORT) as studio:
+        studio.ask(post(FORWARD, VICTIM.tensors, CLOSE))
+        yield studio
+
+
+@pytest.fixture(autouse=True)
+def _no_traceback(studio):
+    studio.tracebacks.clear()
+    yield
+    assert studio.tracebacks == []
+
+
+def test_hostile_requests_are_answered_or_cut_off(studio):
+    report = send_attacks(studio.port, (attack_of(VICTIM, 1, index) for index in range(300)))
+    assert report.problems == []
+    assert report.statuses[400] > 50
+    assert report.statuses[200] > 10
+
+
+def test_whoever_stalls_is_cut_off(studio):
+    report = slow_senders(studio.port, VICTIM, 12, cut_off=5)
+    assert report.problems == []
+    assert report.statuses[408] == 6  # the slow heads and bodies; the silent and those who do not read hear nothing
+    report = large_senders(studio.port, VICTIM, 6, cut_off=5)
+    assert report.problems == []
+    assert report.statuses == {408: 6}  # those without a place, too: none has sent its body
+
+
+def parts(answer: bytes) -> tuple[int, bytes, str]:
+    """Status, head and message of a refusal."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), head.lower(), json.loads(body)["error"]
+
+
+def test_an_error_in_the_middle_is_answered_once_and_ends_the_connection(studio):
+    status, head, message = parts(studio.ask(chunked(FORWARD, b"begun", end=b""), b"ZZ\r\n"))
+    assert (status, message) == (400, "this is not HTTP; the request was not read to its end")
+    assert b"connection: close" in head
+
+
+def test_an_error_after_the_answer_ends_the_connection_without_another(studio):
+    with socket.create_connection(("127.0.0.1", studio.port), timeout=10) as connection:
+        begun = chunked("/api/models/nobody/forward", b"begun", end=b"")
+        connection.sendall(begun.replace(b"Host", b"Expect: 100-continue\r\nHost"))  # such a sender waits for an answer
+        assert parts(connection.recv(65_536))[0] == 404
+        connection.sendall(b"ZZ\r\n")
+        assert connection.recv(65_536) == b""
+
+
+def test_who_leaves_in_the_middle_of_a_body_leaves_no_traceback(studio):
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", studio.port)) as connection:
+            connection.sendall(post(FORWARD, VICTIM.tensors)[:-10])
+            time.sleep(0.05)
+    studio.ask(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + CLOSE + b"\r\n")
+
+
+def test_a_slow_request_is_told_why(studio):
+    status, head, message = parts(studio.ask(post(FORWARD, VICTIM.tensors)[:-10]))
+    assert (status, message) == (408, "a whole request must come within 1 seconds")
+    assert b"connection: close" in head
+
+
+def test_a_connection_that_is_used_stays_open_beyond_the_time_of_one_request(studio):
+    with closing(http.client.HTTPConnection("127.0.0.1", studio.port, timeout=10)) as connection:
+        connection.connect()
+        first = connection.sock
+        for _ in range(4):
+            connection.request("POST", FORWARD, VICTIM.tensors, {"Content-Type": MEDIA_TYPE})
+            answer = connection.getresponse()
+            assert (answer.status, len(answer.read()) > 0) == (200, True)
+            time.sleep(0.4)
+        assert connection.sock is first
+
+
+def test_too_many_connections_are_told_and_the_first_ones_go_on(studio):
+    with closing(Crowd(studio.port)) as crowd:
+        crowd.add(SHORT.connections)
+        assert parts(studio.ask(b""))[0] == 503
+        crowd.members[0].sendall(b"GET /config.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert b" 200 " in crowd.members[0].recv(65_536)
+    until(lambda: b" 200 " in studio.ask(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + CLOSE + b"\r\n"))
+
+
+class Crowd:
+    """Connections that stay open."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.members: list[socket.socket] = []
+
+    def add(self, count: int, start: bytes = b"") -> None:
+        for _ in range(count):
+            self.members.append(socket.create_connection(("127.0.0.1", self.port), timeout=10))
+            self.members[-1].sendall(start)
+
+    def close(self) -> None:
+        for member in self.members:
+            member.close()
+
+
+def test_large_bodies_wait_for_a_place_and_small_ones_never(studio):
+    large = post(FORWARD, bytes(200_000), CLOSE)
+    with closing(Crowd(studio.port)) as crowd:
+        crowd.add(SHORT.large_bodies, large[:-10])
+        time.sleep(0.1)
+        status, _, message = parts(studio.ask(large))
+        assert (status, message) == (503, "too many large bodies come at once; try again in a moment")
+        assert studio.ask(post(FORWARD, VICTIM.tensors, CLOSE)).startswith(b"HTTP/1.1 200 ")
+        crowd.members[0].sendall(large[-10:])  # is whole now, and gives its place back
+        assert parts(studio.ask(large))[0] == 400  # read to its end; not a tensor
+
+
+def test_a_large_body_that_waited_is_served(studio):
+    large = post(FORWARD, bytes(200_000), CLOSE)
+    with closing(Crowd(studio.port)) as crowd:
+        crowd.add(SHORT.large_bodies, large[:-10])
+        threading.Timer(0.1, crowd.close).start()
+        assert parts(studio.ask(large))[0] == 400
+
+
+def until(happens: Callable[[], bool], seconds: float = 5.0) -> None:
+    end = time.perf_counter() + seconds
+    while not happens():
+        assert time.perf_counter() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(limits._malloc_trim is None, reason="the C library gives memory back in another way")
+def test_free_memory_is_given_back():
+    """Blocks among which others stay cannot be given back by freeing them."""
+    blocks = [(bytes(60_000), bytes(600)) for _ in range(2000)]
+    held = resident_megabytes(os.getpid())
+    kept = [small for _, small in blocks]
+    del blocks
+    runner = threading.Thread(target=asyncio.run, args=(give_memory_back(),))  # another test may run a loop here
+    runner.start()
+    runner.join()
+    assert resident_megabytes(os.getpid()) < held - 60
+    assert len(kept) == 2000
