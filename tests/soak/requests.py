@@ -17,18 +17,16 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from benchmarks.studio_hostile import picture
 from benchmarks.studio_load import resident_megabytes
-from benchmarks.studio_process import running_studio
+from benchmarks.studio_process import RunningStudio, running_studio
 from tests.soak.hostile_http import Victim, attack_of
 from tests.soak.senders import Report, large_senders, send_attacks, slow_senders
 
 from torchcaps.studio.tensors import MEDIA_TYPE
 
-MOST_GROWTH = 1.1  # of the memory, once the attack is over
 PATIENCE = 10.0  # seconds for an ordinary prediction; the machine is busy with the attack
 
 
@@ -100,57 +98,81 @@ class Memory:
             thread.join()
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How many requests and senders, and what is allowed.
+
+    Args:
+        slow: senders of a byte from time to time, silent ones, and ones that do not read.
+        large: senders of 9.9 of 10 MB each, which then stall.
+        cut_off: seconds in which a stalled connection must end.
+        settle: seconds until memory is measured at the end.
+        growth: of the memory after ordinary requests.
+    """
+
+    requests: int = 10_000
+    seed: int = 0
+    slow: int = 120
+    large: int = 120
+    cut_off: float = 45.0
+    settle: float = 60.0
+    growth: float = 1.1
+
+
+def soak(studio: RunningStudio, plan: Plan, errors: Callable[[], str]) -> list[str]:
+    """Attack a studio, print what comes of it, and return what must not have happened; ``errors`` is its stderr."""
+    port, problems = studio.port, []
+    victims = _victims(port)
+    _warm_up(port, victims)
+    memory, visitor = Memory(studio.process_id), Visitor(port, victims[0])
+    start = memory.now()
+    print(f"memory after ordinary requests: {start:.0f} MB")
+    attacks = (attack_of(victims[0], plan.seed, index) for index in range(plan.requests))
+    phases: dict[str, Callable[[], Report]] = {
+        f"{plan.requests:,} hostile requests": lambda: send_attacks(port, attacks),
+        f"{plan.slow} slow senders": lambda: slow_senders(port, victims[0], plan.slow, plan.cut_off),
+        f"{plan.large} large senders": lambda: large_senders(port, victims[0], plan.large, plan.cut_off),
+    }
+    for name, act in phases.items():
+        began = time.perf_counter()
+        with memory.watching(), visitor.asking():
+            report = act()
+        problems += report.problems
+        seconds = time.perf_counter() - began
+        print(f"{name}: {seconds:.0f} s, {report}; memory at most {memory.most:.0f} MB", flush=True)
+    time.sleep(plan.settle)
+    visitor.predict()
+    end = memory.now()
+    print(f"memory {plan.settle:.0f} s later: {end:.0f} MB, {100 * end / start - 100:+.1f} %")
+    print(f"ordinary predictions meanwhile: {len(visitor.times)}, the slowest {max(visitor.times, default=0):.2f} s")
+    said = errors()
+    tracebacks = said.count("Traceback (most recent call last)")
+    print(f"the studio's terminal: {tracebacks} tracebacks, {len(said.splitlines())} lines")
+    if tracebacks:
+        problems.append(f"{tracebacks} tracebacks, the last: {said[-2000:]}")
+    if end > plan.growth * start:
+        problems.append(f"memory is not given back: {start:.0f} MB at the start, {end:.0f} MB at the end")
+    return problems + visitor.problems
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak.requests", description=__doc__)
     parser.add_argument("models", nargs="*", help="as for torchcaps studio; the shipped ones if left out")
-    parser.add_argument("--requests", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--slow", type=int, default=120, help="slow senders")
-    parser.add_argument("--large", type=int, default=120, help="senders of 9.9 of 10 MB each, which then stall")
-    parser.add_argument("--cut-off", type=float, default=45.0, help="seconds in which a stalled connection must end")
-    parser.add_argument("--settle", type=float, default=60.0, help="seconds until memory is measured at the end")
-    options = parser.parse_args()
-    with (
-        tempfile.TemporaryFile("w+") as errors,
-        running_studio(options.models, "--port", "0", errors=errors) as studio,
-    ):
-        victims = _victims(studio.port)
-        _warm_up(studio.port, victims)
-        memory, visitor = Memory(studio.process_id), Visitor(studio.port, victims[0])
-        start = memory.now()
-        print(f"memory after ordinary requests: {start:.0f} MB")
-        problems: list[str] = []
+    parser.add_argument("--requests", type=int, default=Plan.requests)
+    parser.add_argument("--seed", type=int, default=Plan.seed)
+    parser.add_argument("--slow", type=int, default=Plan.slow, help="slow senders")
+    parser.add_argument("--large", type=int, default=Plan.large, help="senders of 9.9 of 10 MB, which then stall")
+    parser.add_argument("--cut-off", type=float, default=Plan.cut_off, help="seconds until they must be cut off")
+    parser.add_argument("--settle", type=float, default=Plan.settle, help="seconds until memory is measured at the end")
+    options = vars(parser.parse_args())
+    models = options.pop("models")
+    with tempfile.TemporaryFile("w+") as errors, running_studio(models, errors=errors) as studio:
 
-        def phase(name: str, act: Callable[[], Report]) -> None:
-            began = time.perf_counter()
-            with memory.watching(), visitor.asking():
-                report = act()
-            problems.extend(report.problems)
-            print(
-                f"{name}: {time.perf_counter() - began:.0f} s, {report}, memory at most {memory.most:.0f} MB",
-                flush=True,
-            )
+        def said() -> str:
+            errors.seek(0)
+            return errors.read()
 
-        attacks = (attack_of(victims[0], options.seed, index) for index in range(options.requests))
-        phase(f"{options.requests} hostile requests", lambda: send_attacks(studio.port, attacks))
-        phase(
-            f"{options.slow} slow senders",
-            lambda: slow_senders(studio.port, victims[0], options.slow, options.cut_off),
-        )
-        phase(
-            f"{options.large} large senders",
-            lambda: large_senders(studio.port, victims[0], options.large, options.cut_off),
-        )
-        time.sleep(options.settle)
-        end = memory.now()
-        tracebacks = _tracebacks(errors)
-        visitor.predict()
-    print(f"memory {options.settle:.0f} s later: {end:.0f} MB, {100 * end / start - 100:+.1f} %")
-    print(f"ordinary predictions meanwhile: {len(visitor.times)}, the slowest {max(visitor.times, default=0):.2f} s")
-    print(f"tracebacks: {tracebacks}")
-    problems += visitor.problems
-    problems += [f"{tracebacks} tracebacks"] * bool(tracebacks)
-    problems += ["memory is not given back"] * (end > MOST_GROWTH * start)
+        problems = soak(studio, Plan(**options), said)
     for problem in problems[:20]:
         print(" ", problem)
     print(f"{len(problems)} problems")
@@ -185,14 +207,6 @@ def _warm_up(port: int, victims: list[Victim]) -> None:
         _get(port, path)
     for kind in ("PNG", "JPEG", "WEBP", "BMP", "GIF"):
         _get(port, f"/api/upload?model={victims[0].model_id}", picture(kind), "image/png")
-
-
-def _tracebacks(errors: Any) -> int:
-    errors.seek(0)
-    text = errors.read()
-    if text:
-        Path(tempfile.gettempdir(), "soak-requests-stderr").write_text(text)
-    return text.count("Traceback (most recent call last)")
 
 
 if __name__ == "__main__":

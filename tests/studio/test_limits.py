@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import os
+import re
 import socket
 import threading
 import time
@@ -14,8 +15,9 @@ from contextlib import closing
 
 import pytest
 from benchmarks.studio_load import resident_megabytes
-from tests.soak.hostile_http import Victim, attack_of, chunked, post
-from tests.soak.senders import large_senders, send_attacks, slow_senders
+from benchmarks.studio_process import RunningStudio
+from tests.soak.hostile_http import Victim, chunked, post
+from tests.soak.requests import Plan, soak
 
 from studio.serving import serving
 from torchcaps.studio import limits
@@ -49,20 +51,16 @@ def _no_traceback(studio):
     assert studio.tracebacks == []
 
 
-def test_hostile_requests_are_answered_or_cut_off(studio):
-    report = send_attacks(studio.port, (attack_of(VICTIM, 1, index) for index in range(300)))
-    assert report.problems == []
-    assert report.statuses[400] > 50
-    assert report.statuses[200] > 10
-
-
-def test_whoever_stalls_is_cut_off(studio):
-    report = slow_senders(studio.port, VICTIM, 12, cut_off=5)
-    assert report.problems == []
-    assert report.statuses[408] == 6  # the slow heads and bodies; the silent and those who do not read hear nothing
-    report = large_senders(studio.port, VICTIM, 6, cut_off=5)
-    assert report.problems == []
-    assert report.statuses == {408: 6}  # those without a place, too: none has sent its body
+def test_a_small_soak(studio, capsys):
+    plan = Plan(requests=300, seed=1, slow=12, large=6, cut_off=5, settle=0, growth=2)
+    running = RunningStudio(f"http://127.0.0.1:{studio.port}/", os.getpid())
+    assert soak(running, plan, lambda: "\n".join(studio.tracebacks)) == []
+    said = capsys.readouterr().out
+    # The silent and those who do not read hear nothing; the large ones do not reach their end, with or without a place.
+    assert re.findall(r"(slow|large) senders: .*answers (.*); 0 problems", said) == [
+        ("slow", "408: 6"),
+        ("large", "408: 6"),
+    ]
 
 
 def parts(answer: bytes) -> tuple[int, bytes, str]:
