@@ -8,6 +8,7 @@ told 503, that the studio is busy. Everything stays on 127.0.0.1.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 import tempfile
@@ -127,9 +128,9 @@ def soak(studio: RunningStudio, plan: Plan, errors: Callable[[], str]) -> list[s
     memory, visitor = Memory(studio.process_id), Visitor(port, victims[0])
     start = memory.now()
     print(f"memory after ordinary requests: {start:.0f} MB")
-    attacks = (attack_of(victims[0], plan.seed, index) for index in range(plan.requests))
+    make = functools.partial(attack_of, victims[0], plan.seed)
     phases: dict[str, Callable[[], Report]] = {
-        f"{plan.requests:,} hostile requests": lambda: send_attacks(port, attacks),
+        f"{plan.requests:,} hostile requests": lambda: send_attacks(port, make, plan.requests),
         f"{plan.slow} slow senders": lambda: slow_senders(port, victims[0], plan.slow, plan.cut_off),
         f"{plan.large} large senders": lambda: large_senders(port, victims[0], plan.large, plan.cut_off),
     }

@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -44,11 +44,16 @@ class Report:
         return f"answers {found or 'none'}; {len(self.problems)} problems"
 
 
-def send_attacks(port: int, attacks: Iterable[Attack]) -> Report:
-    """Send them, a few at a time."""
+def send_attacks(port: int, make: Callable[[int], Attack], count: int) -> Report:
+    """Send ``make(0)``, ``make(1)``, …, a few at a time."""
     report = Report()
+
+    def send(index: int) -> tuple[str, bytes | None]:
+        attack = make(index)
+        return f"{attack.name} {index}", _send(port, attack)
+
     with ThreadPoolExecutor(THREADS) as pool:
-        for name, answer in pool.map(lambda attack: (attack.name, _send(port, attack)), attacks):
+        for name, answer in pool.map(send, range(count)):
             if answer is None:
                 report.problems.append(f"{name}: neither answered nor closed in {WAIT:.0f} s")
             else:

@@ -24,30 +24,39 @@ class _LimitedProtocol(H11Protocol):
     """uvicorn's own waits for a request without end, and answers where HTTP no longer allows it."""
 
     limits: Limits
-    clock: asyncio.TimerHandle | None = None
+    clock: asyncio.TimerHandle
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
-        self._restart_clock()
+        self._start_clock()
         if len(self.connections) > self.limits.connections:
             self._refuse(503, "the studio is busy; try again in a moment")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self.clock is not None:
-            self.clock.cancel()
+        self.clock.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
         if self.conn.their_state is not h11.SEND_BODY:  # else answered early, and the clock of the request goes on
-            self._restart_clock()
+            self.clock.cancel()
+            self._start_clock()
         super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """The answer is larger than the system takes at once; there is a limit to what all of them leave here."""
+        super().pause_writing()
+        others = cast("set[_LimitedProtocol]", self.connections - {self})
+        unread = {each: each.transport.get_write_buffer_size() for each in others}
+        total = self.transport.get_write_buffer_size() + sum(unread.values())
+        for each in sorted(others, key=lambda each: each.clock.when()):
+            if total > self.limits.unread_bytes and unread[each]:
+                total -= unread[each]
+                each.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, "this is not HTTP; the request was not read to its end")
 
-    def _restart_clock(self) -> None:
-        if self.clock is not None:
-            self.clock.cancel()
+    def _start_clock(self) -> None:
         self.clock = self.loop.call_later(self.limits.request_seconds, self._time_is_up)
 
     def _time_is_up(self) -> None:
@@ -67,7 +76,8 @@ class _LimitedProtocol(H11Protocol):
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             head_only = self.conn.our_state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"
             self._answer(status, b"" if head_only else json.dumps({"error": text}).encode())
-        self._restart_clock()
+        self.clock.cancel()
+        self._start_clock()
         self.transport.close()
 
     def _answer(self, status: int, body: bytes) -> None:
