@@ -63,8 +63,8 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                if ("transfer-encoding" in headers or declared != "0") and "expect" not in headers:
-                    await body.drain()
+                if "expect" not in headers:  # else the sender waits for an answer
+                    await body.drain(int(declared[:20]) if declared.isdecimal() else 0)
                 answered = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     answered[name] = value
@@ -138,15 +138,18 @@ class _Body:
             await self._take_place()
         return message
 
-    async def drain(self) -> None:
+    async def drain(self, declared: int) -> None:
         """Read the rest without keeping it, within reason."""
-        while not self._ended and self._seen <= MOST_DRAINED_BYTES:
-            await self._next()
+        self.forget()
+        if declared <= MOST_DRAINED_BYTES:
+            while not self._ended and self._seen <= MOST_DRAINED_BYTES:
+                await self._next()
 
     def forget(self) -> None:
         """Give the place back."""
         if self._has_place:
             self._places.release()
+            self._has_place = False
 
     async def _next(self) -> Message:
         message = await self._receive()
