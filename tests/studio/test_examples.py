@@ -39,7 +39,8 @@ def test_a_set_and_its_pictures(client):
     answer = client.get("/api/examples/17")
     assert torch.equal(unpack_tensors(answer.content)["image"], test.images[17])
     label = str(int(test.labels[17]))
-    assert metadata(answer.content) == {"index": "17", "label": label, "class": label, "labels": f"[{label}]"}
+    told = {"index": "17", "label": label, "class": label, "labels": f"[{label}]", "things": "1"}
+    assert metadata(answer.content) == told
 
 
 def test_pictures_of_ones_own_have_the_names_of_their_files(tmp_path):
@@ -49,6 +50,9 @@ def test_pictures_of_ones_own_have_the_names_of_their_files(tmp_path):
     catalogue = Catalogue([tmp_path / "m"], f"folder:{folder}")
     with TestClient(create_app(catalogue), base_url="http://127.0.0.1") as client:
         names = [metadata(client.get(f"/api/examples/{index}").content)["file"] for index in range(4)]
+        filtered = client.get("/api/examples?label=1").json()
+        assert filtered["files"] == [names[index] for index in filtered["indices"]]
+        assert client.get("/api/examples?source=mnist-sample&label=1").json()["files"] is None
     assert tuple(names) == load(f"folder:{folder}").test.files
     assert {name.split("/")[0] for name in names} == {"cat", "döner"}
 
@@ -85,6 +89,7 @@ def test_pairs_have_two_labels_and_a_set_of_their_own(client):
     assert (facts["image_shape"], facts["count"]) == ([1, 36, 36], 2000)
     answer = client.get(f"/api/examples/5?source={source}").content
     assert len(json.loads(metadata(answer)["labels"])) == 2
+    assert metadata(answer)["things"] == "2"
     refused = client.get("/api/examples?source=mnist-sample&only_mistakes_of=pairs")
     assert refused.status_code == 400
 

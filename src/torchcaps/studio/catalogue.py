@@ -208,6 +208,7 @@ class Catalogue:
         capsule_dim = network.capsule_dim if network.has_capsules else None
         steps = item.checkpoints()
         learned = recipe_facts(item.run).data
+        fitting = item.examples is not None and self._sets[item.examples].fit(model)
         source: Literal["shipped", "run", "folder"] = "run" if steps or item.run.recipe else "folder"
         return ModelFacts(
             id=item.id,
@@ -235,7 +236,7 @@ class Catalogue:
             test_error=error,
             digits=network.digits,
             multi=network.multi,
-            examples=item.examples,
+            examples=item.examples if fitting else None,
         )
 
 

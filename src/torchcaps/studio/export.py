@@ -192,6 +192,7 @@ def _example_facts(examples: ExampleSet, chosen: list[int]) -> dict[str, Any]:
         image_shape=list(examples.image_shape),
         sources=[examples.id],
         indices=chosen,
+        files=examples.files(chosen),
         searched=len(chosen),
     )
     return {**facts.model_dump(), "labels": [examples.labels(index) for index in chosen]}

@@ -143,7 +143,15 @@ class Survey:
 
 
 def survey(network: Network, examples: ExampleSet) -> Survey:
-    """One pass over the first 2,000 examples."""
+    """One pass over the first 2,000 examples; a refusal where they do not fit the network."""
+    if not examples.fit(network.model):
+        C, H, W = network.model.image_shape
+        raise RefusalError(
+            f"the pictures of {examples.name} ({'×'.join(map(str, examples.image_shape))}, {len(examples.classes)} "
+            f"classes) do not fit this network ({C}×{H}×{W}, {network.model.num_classes} classes); "
+            "start the studio again, or with other --data",
+            404,
+        )
     positions = torch.arange(min(len(examples), MOST_SURVEYED))
     capsules, wrong = [], []
     for part in positions.split(MOST_IMAGES):

@@ -85,7 +85,7 @@ class ModelFacts(_Facts):
 
 
 class ExampleFacts(_Facts):
-    """A set of test pictures; ``indices`` only where a filter was asked for."""
+    """A set of test pictures; ``indices`` only where a filter was asked for, ``files`` where those have names."""
 
     source: str
     name: str
@@ -95,6 +95,7 @@ class ExampleFacts(_Facts):
     image_shape: ImageShape
     sources: list[str]
     indices: list[int] | None
+    files: list[str] | None
     searched: int
 
 

@@ -83,6 +83,7 @@ def example_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
             image_shape=list(found.image_shape),
             sources=catalogue.sources(),
             indices=indices,
+            files=None if indices is None else found.files(indices),
             searched=searched,
         )
 
@@ -98,7 +99,10 @@ def example_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
 
 
 def example_metadata(examples: ExampleSet, index: int) -> dict[str, str]:
-    """``label`` and ``class`` of the first thing in the picture, ``labels`` of all as JSON, its ``file`` if known."""
+    """``label`` and ``class`` of the first thing in the picture, ``labels`` of all as JSON, its ``file`` if known.
+
+    ``things`` is how many a picture of the set shows, 0 where it may be any number.
+    """
     labels = examples.labels(index)
     file = examples.examples.file(index)
     return ({} if file is None else {"file": file}) | {
@@ -106,4 +110,5 @@ def example_metadata(examples: ExampleSet, index: int) -> dict[str, str]:
         "label": str(labels[0]) if labels else "",
         "class": examples.classes[labels[0]] if labels else "",
         "labels": json.dumps(labels),
+        "things": str(examples.things),
     }
