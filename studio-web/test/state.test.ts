@@ -4,11 +4,13 @@ import { remembered } from '../src/data/remembered';
 import { pythonSnippet } from '../src/data/snippet';
 import type { Model } from '../src/data/types';
 import { waiting, watched } from '../src/data/waiting.svelte';
-import { fromAddress, START, toAddress, type Fields } from '../src/state/fields';
+import { fromAddress, START, toAddress, unreadable, type Fields } from '../src/state/fields';
 import { groupLinks, heat, placeOf } from '../src/state/groups';
 import { handState, handVotes, LAST_STEP } from '../src/state/hand';
 import { moved } from '../src/state/moved';
 import { packBytes, unpackBytes } from '../src/state/pack';
+import { settled } from '../src/state/settled';
+import { isRight, listed, namedClasses, sameClasses } from '../src/state/verdict';
 
 describe('address', () => {
   it('is empty at the start', () => expect(toAddress(structuredClone(START))).toBe(''));
@@ -24,6 +26,71 @@ describe('address', () => {
   it('takes whole numbers within their ends only', () => {
     expect(fromAddress('#index=-5&capsule=1.5&at=41&rounds=400&strongest=1e6&handStep=0.5&card=-2&firstX=0.5')).toEqual(START);
     expect(fromAddress('#index=7&capsule=-1&at=40&rounds=10&firstX=-3')).toEqual({ ...START, index: 7, at: 40, rounds: 10, firstX: -3 });
+  });
+});
+
+describe('what an address says that means nothing', () => {
+  it('is known, as it stands there', () => {
+    expect(unreadable('#model=a@5&index=98&firstX=-3&moves=0,0.25&keepLength=1&rounds=0')).toEqual([]);
+    expect(unreadable('#index=-5&screen=nowhere&colour=red&moves=a,b&rounds=11')).toEqual(['index=-5', 'screen=nowhere', 'colour=red', 'moves=a,b', 'rounds=11']);
+  });
+});
+
+describe('what is shown of what an address asks', () => {
+  const model = (id: string, more: Partial<Model> = {}): Model =>
+    ({ id, name: id, kind: 'capsnet', image_shape: [1, 28, 28], classes: ['0', '1'], checkpoints: [], examples: 'digits', ...more }) as Model;
+  const run = model('run', { checkpoints: [100, 200, 500].map((step) => ({ step, id: `run@${step}` })) });
+  const models = [model('first'), run, model('plain', { kind: 'cnn' }), model('other', { kind: 'cnn' }), model('wide', { kind: 'cnn', image_shape: [1, 36, 36] })];
+  const shown = (asked: Partial<Fields>, live = true) => settled({ ...START, ...asked }, models, live);
+
+  it('is the first where nothing is asked, without a word, and named from then on', () => {
+    expect(shown({})).toMatchObject({ id: 'first', rival: 'plain', set: 'digits', missing: [] });
+  });
+  it('is what is asked where it is here', () => {
+    expect(shown({ model: 'run@200', rival: 'other', set: 'digits' })).toMatchObject({ id: 'run@200', rival: 'other', model: run, missing: [] });
+  });
+  it('is another network with a word of how to get the one that was meant', () => {
+    const { id, missing } = shown({ model: 'mine' });
+    expect(id).toBe('first');
+    expect(missing).toEqual(['There is no model mine here; first is shown. For mine, start the studio with its folder or name: torchcaps studio mine']);
+    expect(shown({ model: 'mine@7' }, false).missing).toEqual(['There is no model mine in this export; first is shown.']);
+  });
+  it('is the nearest checkpoint with a word', () => {
+    expect(shown({ model: 'run@240' })).toMatchObject({ id: 'run@200', model: run });
+    expect(shown({ model: 'run@240' }).missing[0]).toContain('no checkpoint of step 240; step 200 is the nearest');
+    expect(shown({ model: 'first@9' })).toMatchObject({ id: 'first' });
+    expect(shown({ model: 'first@9' }).missing[0]).toContain('its newest weights are shown');
+  });
+  it('is a plain network beside another where it has no capsules', () => {
+    expect(shown({ model: 'other' })).toMatchObject({ id: 'first', rival: 'other' });
+    expect(shown({ model: 'other' }).missing[0]).toContain('has no capsules');
+  });
+  it('says that a plain network or a set of test images is not here', () => {
+    expect(shown({ rival: 'gone' }).missing[0]).toContain('no plain network gone here; plain stands beside first');
+    expect(shown({ rival: 'wide' })).toMatchObject({ rival: 'plain', missing: [] }); // of another task: a network was chosen since
+    expect(shown({ set: 'clothes' }).missing[0]).toContain('about the test images clothes; here first has digits');
+    expect(shown({ set: 'clothes', input: 'draw' }).missing).toEqual([]);
+  });
+});
+
+describe('the verdict', () => {
+  const scores = Float32Array.of(0.1, 0.8, 0.6, 0.7);
+  it('is on as many classes as there are things, or on those that are there', () => {
+    expect(namedClasses(scores, 1)).toEqual([1]);
+    expect(namedClasses(scores, 2)).toEqual([1, 3]);
+    expect(namedClasses(scores, 0)).toEqual([1, 3, 2]);
+    expect(namedClasses(Float32Array.of(0.1, 0.2), 0)).toEqual([]);
+  });
+  it('is right for exactly the true classes, and unknown where they are', () => {
+    expect(isRight([1, 3], [3, 1])).toBe(true);
+    expect(isRight([1], [3, 1])).toBe(false);
+    expect(isRight([1, 3, 2], [3, 1])).toBe(false);
+    expect(isRight([], [])).toBe(true);
+    expect(isRight([1], null)).toBe(null);
+    expect(sameClasses([3, 8], [3, 3])).toBe(false);
+  });
+  it('is said in words', () => {
+    expect([[], [1], [1, 2], [1, 2, 3]].map((classes) => listed(classes, String))).toEqual(['no class', '1', '1 and 2', '1, 2 and 3']);
   });
 });
 
@@ -126,7 +193,7 @@ describe('a request that failed', () => {
 
 describe('the Python of an export', () => {
   const model = { source: 'shipped', examples: 'mnist-sample', in_page: true, standardized: false, leaky: true } as Model;
-  const picture = { pixels: new Uint8Array(4), shape: [1, 2, 2], labels: [], example: 3 } as const;
+  const picture = { pixels: new Uint8Array(4), shape: [1, 2, 2], labels: null, things: 1, file: null, example: 3 } as const;
   const program = (changes: Partial<Model>): string =>
     pythonSnippet({ ...model, ...changes }, 'a', new URLSearchParams('kind=routing&iterations=3'), picture);
   it('prepares the pixels as the network wants them', () => {

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 from starlette.testclient import TestClient
 
-import torchcaps
 from published_files import write_picture_folder
+from studio.own_runs import CLASSES, own_run
 from torchcaps.data.augment import build
 from torchcaps.studio import Catalogue, create_app
 from torchcaps.studio.example_sets import ExampleSet, sample_set
 from torchcaps.studio.tensors import MEDIA_TYPE, pack_tensors, unpack_tensors
-
-CLASSES = ("cat", "dog", "owl")
 
 
 @pytest.fixture(scope="module")
@@ -27,34 +21,16 @@ def pictures(tmp_path_factory) -> Path:
     return write_picture_folder(tmp_path_factory.mktemp("own") / "pets", dict.fromkeys(CLASSES, 10), size=70)
 
 
-def run_of(
-    folder: Path, source: Path, shape: tuple[int, int, int], classes: Sequence[str] = CLASSES, augment: str = ""
-) -> Path:
-    """A run folder as training leaves it, of a network that has learned nothing."""
-    C, H, _ = shape
-    torch.manual_seed(H + C)
-    small: dict[str, Any] = {"conv_channels": 4, "primary_types": 2, "decoder_hidden": (8, 8)}
-    torchcaps.create_model("capsnet", image_shape=shape, num_classes=len(classes), **small).save_pretrained(
-        folder / "final"
-    )
-    size = 40 if augment else H
-    section = f'[data]\nsource = "folder:{source}"\nsize = {size}\nchannels = {C}\n{augment}'
-    (folder / "recipe.toml").write_text(section, encoding="utf-8")
-    facts = {"classes": list(classes), "name": f"folder:{source}"}
-    (folder / "environment.json").write_text(json.dumps({"data": facts}))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def runs(pictures, tmp_path_factory) -> list[Path]:
     root = tmp_path_factory.mktemp("runs")
     return [
-        run_of(root / "small", pictures, (1, 32, 32)),
-        run_of(root / "large", pictures, (1, 64, 64)),
-        run_of(root / "colour", pictures, (3, 32, 32)),
-        run_of(root / "turned", pictures, (1, 32, 32), CLASSES[::-1]),
-        run_of(root / "cut", pictures, (1, 32, 32), augment='augment = [{ name = "crop", size = 32 }]'),
-        run_of(root / "again", pictures, (1, 32, 32)),
+        own_run(root / "small", pictures, (1, 32, 32)),
+        own_run(root / "large", pictures, (1, 64, 64)),
+        own_run(root / "colour", pictures, (3, 32, 32)),
+        own_run(root / "turned", pictures, (1, 32, 32), CLASSES[::-1]),
+        own_run(root / "cut", pictures, (1, 32, 32), augment='augment = [{ name = "crop", size = 32 }]'),
+        own_run(root / "again", pictures, (1, 32, 32)),
     ]
 
 
@@ -107,10 +83,10 @@ def test_published_pictures_keep_their_name_unless_something_is_done_to_them():
 
 def test_pictures_that_do_not_fit_are_refused_in_words(runs, pictures, tmp_path):
     """A run folder may be written anew, for pictures of another size, while the studio shows it."""
-    run = run_of(tmp_path / "mine", pictures, (1, 32, 32))
+    run = own_run(tmp_path / "mine", pictures, (1, 32, 32))
     catalogue = Catalogue([run])
     with TestClient(create_app(catalogue), base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
-        run_of(run, pictures, (1, 64, 64))
+        own_run(run, pictures, (1, 64, 64))
         (facts,) = client.get("/api/models").json()
         assert (facts["image_shape"], facts["examples"]) == ([1, 64, 64], None)
         for path in ("/api/examples?only_mistakes_of=mine", "/api/models/mine/statistics"):

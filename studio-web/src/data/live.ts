@@ -74,8 +74,13 @@ export function liveBackend(version: string): Backend {
 
 export async function readExample(path: string): Promise<Example> {
   const { tensors, metadata } = await getTensors(path);
-  const labels = metadata.labels ? (JSON.parse(metadata.labels) as number[]) : [Number(metadata.label)];
-  return { pixels: tensors.image.data as Uint8Array, shape: tensors.image.shape as Shape, labels };
+  return {
+    pixels: tensors.image.data as Uint8Array,
+    shape: tensors.image.shape as Shape,
+    labels: JSON.parse(metadata.labels) as number[],
+    things: Number(metadata.things),
+    file: metadata.file ?? null,
+  };
 }
 
 export async function readStatistics(path: string): Promise<Statistics> {

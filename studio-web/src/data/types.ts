@@ -46,6 +46,8 @@ export interface Examples {
   readonly image_shape: Shape;
   readonly name: string;
   readonly indices: readonly number[] | null;
+  /** Of each of the indices, where they have names. */
+  readonly files?: readonly string[] | null;
   /** Of each of the indices, in an export. */
   readonly labels?: readonly (readonly number[])[];
 }
@@ -54,6 +56,9 @@ export interface Example {
   readonly pixels: Uint8Array;
   readonly shape: Shape;
   readonly labels: readonly number[];
+  /** How many a picture of the set shows; 0 where it may be any number. */
+  readonly things: number;
+  readonly file: string | null;
 }
 
 /** Answer of a capsule network. */

@@ -2,6 +2,7 @@
 
 const SCALE = 2;
 const MARGIN = 16;
+const SIDES = ['top', 'right', 'bottom', 'left'] as const;
 
 export function downloadScreen(): void {
   const screen = document.querySelector<HTMLElement>('#screen');
@@ -46,7 +47,7 @@ function paintNode(context: CanvasRenderingContext2D, node: Node): void {
     context.drawImage(node, box.left, box.top, box.width, box.height);
     return;
   }
-  paintBox(context, box, style);
+  if (!node.matches('input[type="range"]')) paintBox(context, box, style);
   if (node instanceof HTMLInputElement) return paintInput(context, node, box, style);
   if (node instanceof HTMLSelectElement) return paintWords(context, node.selectedOptions[0]?.text ?? '', box.left + 12, box, style);
   if (node.localName === 'mfrac') paintFraction(context, node, style);
@@ -67,11 +68,37 @@ function paintBox(context: CanvasRenderingContext2D, box: DOMRect, style: CSSSty
   context.roundRect(box.left, box.top, box.width, box.height, parseFloat(style.borderRadius) || 0);
   context.fillStyle = style.backgroundColor;
   context.fill();
-  const width = parseFloat(style.borderTopWidth);
-  if (width === 0 || style.borderTopStyle === 'none' || style.borderBottomWidth !== style.borderTopWidth) return;
-  context.strokeStyle = style.borderTopColor;
-  context.lineWidth = width;
+  const borders = SIDES.map((side) => ({
+    width: style.getPropertyValue(`border-${side}-style`) === 'none' ? 0 : parseFloat(style.getPropertyValue(`border-${side}-width`)),
+    kind: style.getPropertyValue(`border-${side}-style`),
+    colour: style.getPropertyValue(`border-${side}-color`),
+  }));
+  const [top] = borders;
+  if (borders.every(({ width, colour }) => width === top.width && colour === top.colour)) {
+    if (top.width > 0) stroke(context, top);
+    return;
+  }
+  borders.forEach((border, n) => {
+    if (border.width === 0) return;
+    const half = border.width / 2;
+    const [left, right, upper, lower] = [box.left, box.right, box.top, box.bottom];
+    const lines = [[left, upper + half, right, upper + half], [right - half, upper, right - half, lower], [left, lower - half, right, lower - half], [left + half, upper, left + half, lower]];
+    const [x0, y0, x1, y1] = lines[n];
+    context.beginPath();
+    context.moveTo(x0, y0);
+    context.lineTo(x1, y1);
+    stroke(context, border);
+  });
+}
+
+/** The path as a border is drawn: dashes and dots as long as the border is wide, or twice that. */
+function stroke(context: CanvasRenderingContext2D, border: { width: number; kind: string; colour: string }): void {
+  const dash = { dotted: 1, dashed: 2 }[border.kind];
+  context.strokeStyle = border.colour;
+  context.lineWidth = border.width;
+  context.setLineDash(dash ? [dash * border.width, border.width] : []);
   context.stroke();
+  context.setLineDash([]);
 }
 
 function paintInput(context: CanvasRenderingContext2D, input: HTMLInputElement, box: DOMRect, style: CSSStyleDeclaration): void {

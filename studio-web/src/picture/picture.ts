@@ -8,8 +8,12 @@ export type Shape = readonly [channels: number, height: number, width: number];
 export interface Picture {
   readonly pixels: Uint8Array;
   readonly shape: Shape;
-  /** True classes, where they are known. */
-  readonly labels: readonly number[];
+  /** True classes; null where nobody knows them. */
+  readonly labels: readonly number[] | null;
+  /** How many classes a network is to name; 0: every one that it finds. */
+  readonly things: number;
+  /** File of a test image, where it has one. */
+  readonly file: string | null;
   /** Index of the test image that this is, unchanged. */
   readonly example: number | null;
 }

@@ -14,6 +14,7 @@ export const START = {
   screen: 'look' as Screen,
   model: '',
   rival: '',
+  set: '', // of test images
   input: 'test' as InputMode,
   index: 98,
   label: -1,
@@ -91,6 +92,17 @@ export function fromAddress(address: string): Fields {
     if (value !== undefined && allowed(key, value)) fields[key] = value;
   }
   return fields as Fields;
+}
+
+/** What stands in an address and means nothing, as it stands there. */
+export function unreadable(address: string): string[] {
+  const given = new URLSearchParams(address.replace(/^#/, '').replaceAll('+', '%2B'));
+  return [...given].filter(([name, text]) => {
+    if (!Object.hasOwn(START, name)) return true;
+    const key = name as keyof Fields;
+    const value = parsed(START[key], text);
+    return value === undefined || !allowed(key, value);
+  }).map(([name, text]) => `${name}=${text}`);
 }
 
 function allowed(key: keyof Fields, value: unknown): boolean {

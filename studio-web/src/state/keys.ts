@@ -62,7 +62,7 @@ export function stepExample(step: 1 | -1): void {
   if (later !== undefined) showExample(later);
 }
 
-function showExample(index: number): void {
+export function showExample(index: number): void {
   studio.input = 'test';
   studio.index = index;
   studio.capsule = -1;

@@ -11,9 +11,12 @@ import type { Answer, Backend, Examples, Model, Statistics } from '../data/types
 import type { Decoder } from '../maths/decoder';
 import type { Picture } from '../picture/picture';
 import { valueFor, type For } from './answers';
-import type { Fields } from './fields';
+import { START, type Fields } from './fields';
+import { beginAnew, notice } from './notices.svelte';
+import { settled } from './settled';
 import { makePicture, overlaySource, sourceKey } from './source';
 import { studio } from './studio.svelte';
+import { isRight, listed, namedClasses } from './verdict';
 
 const TRAINING_LOOK = 5000; // milliseconds between looks at a run
 const SERVER_LOOK = 2000; // and for a server that has gone
@@ -46,29 +49,14 @@ class Session {
   spoken = $state('');
   private search = 0;
 
+  private settled = $derived(settled(studio, this.models, this.backend?.live ?? true));
   /** The capsule network in use. */
-  model = $derived.by((): Model | null => {
-    const networks = this.models.filter((model) => model.kind === 'capsnet');
-    const holds = (model: Model): boolean =>
-      model.id === studio.model || model.checkpoints.some((checkpoint) => checkpoint.id === studio.model);
-    return networks.find(holds) ?? networks[0] ?? null;
-  });
+  model = $derived(this.settled.model);
   /** Its id in the server's paths: a checkpoint's where one is chosen. */
-  id = $derived.by((): string => {
-    if (!this.model) return '';
-    const known = this.model.checkpoints.some((checkpoint) => checkpoint.id === studio.model);
-    return known ? studio.model : this.model.id;
-  });
+  id = $derived(this.settled.id);
   /** Plain networks for the same pictures. */
-  rivals = $derived(
-    this.models.filter(
-      (model) =>
-        model.kind === 'cnn' &&
-        model.image_shape.join() === this.model?.image_shape.join() &&
-        model.classes.join() === this.model?.classes.join(),
-    ),
-  );
-  rival = $derived(this.rivals.find((model) => model.id === studio.rival) ?? this.rivals[0] ?? null);
+  rivals = $derived(this.settled.rivals);
+  rival = $derived(this.rivals.find((model) => model.id === this.settled.rival) ?? null);
 
   // What came for another model is not shown under this one's name.
   picture = $derived(valueFor(this.model, this.lastPicture));
@@ -88,12 +76,22 @@ class Session {
   second = $derived(this.order[1] ?? 0);
   /** The two longest: the first digit of an overlay is orange wherever it is found, the other blue. */
   pair = $derived.by((): readonly [orange: number, blue: number] => {
-    const labels = this.picture?.labels ?? [];
+    const labels = this.truth ?? [];
     const turned = labels.length === 2 && (labels[0] === this.second || labels[1] === this.winner);
     return turned && labels[0] !== this.winner ? [this.second, this.winner] : [this.winner, this.second];
   });
-  /** Two things are in the picture, or the network looks for two. */
-  two = $derived((this.model?.multi ?? 1) > 1 || studio.input === 'overlay');
+  /** The classes in the picture; null where nobody knows them. */
+  truth = $derived(this.picture?.labels ?? null);
+  /** The classes that the network names. */
+  named = $derived(this.answer && this.picture ? namedClasses(this.answer.lengths, this.picture.things) : []);
+  /** Whether these are exactly the true ones; null where nobody knows, or before the answer. */
+  right = $derived(this.answered ? isRight(this.named, this.truth) : null);
+  /** The classes that the plain network names. */
+  rivalNamed = $derived(this.rivalAnswer && this.picture ? namedClasses(this.rivalAnswer, this.picture.things) : []);
+  /** The network looks for two things, or two are laid over each other. */
+  two = $derived(this.picture?.things === 2 || studio.input === 'overlay');
+  /** The bars in colour; −1 where no second one is asked for. */
+  marked = $derived<readonly [orange: number, blue: number]>(this.two ? this.pair : [this.winner, -1]);
   /** The class capsule that the screens look at. */
   capsule = $derived(
     studio.capsule >= 0 && studio.capsule < (this.model?.classes.length ?? 0) ? studio.capsule : this.winner,
@@ -133,6 +131,16 @@ class Session {
 
   className(index: number): string {
     return this.model?.classes[index] ?? String(index);
+  }
+
+  classNames(indices: readonly number[]): string {
+    return listed(indices, (j) => this.className(j));
+  }
+
+  /** Another network, with the test images that it has. */
+  show(id: string): void {
+    Object.assign(studio, { model: id, set: '' });
+    beginAnew();
   }
 
   /** Look at a class capsule on every screen; chosen once more, at the longest again. */
@@ -181,6 +189,7 @@ class Session {
     $effect(() => {
       if (this.asked && untrack(() => this.model) && !this.search) this.error = '';
     });
+    $effect(() => this.settle());
     $effect(() => this.stayWithin());
     $effect(() => {
       const model = this.model;
@@ -201,19 +210,43 @@ class Session {
     $effect(() => this.countDigits(this.model));
   }
 
-  /** The guide, or an address, may name a picture that an export lacks, or a class that no picture has. */
+  /** The address names what is shown, so that it shows the same wherever it is opened. */
+  private settle(): void {
+    const { model, id, rival, set, missing } = this.settled;
+    if (!model) return;
+    missing.forEach(notice);
+    Object.assign(studio, { model: id, rival, set });
+    if (studio.capsule >= model.classes.length) {
+      notice(`${model.name} has the classes 0 to ${model.classes.length - 1} and no class ${studio.capsule}; the longest capsule is shown.`);
+      studio.capsule = -1;
+    }
+  }
+
+  /** The guide, or an address, may name a picture that is not there, or a class that no picture has. */
   private stayWithin(): void {
-    const digits = this.digits?.indices;
     const classes = this.model?.examples ? this.model.classes : this.examples?.classes;
-    if (classes && studio.label >= classes.length) studio.label = -1;
-    if (this.written?.length) studio.index = nearest(studio.index, this.written, 0);
-    if (digits?.length) [studio.first, studio.second] = [nearest(studio.first, digits, 1), nearest(studio.second, digits, 2)];
+    if (classes && studio.label >= classes.length) {
+      const highest = classes.length - 1;
+      notice(`There are the classes 0 to ${highest} and no class ${studio.label}; test images of any class are shown.`);
+      studio.label = -1;
+    }
+    if (this.model && this.isOf(this.examples, this.model.examples)) {
+      studio.index = present(studio.index, START.index, this.examples, this.written, 0);
+    }
+    if (this.model && this.isOf(this.digits, overlaySource(this.model))) {
+      studio.first = present(studio.first, START.first, this.digits, this.digits.indices, 0);
+      studio.second = present(studio.second, START.second, this.digits, this.digits.indices, 1);
+    }
+  }
+
+  private isOf(examples: Examples | null, source: string | null): examples is Examples {
+    return examples !== null && (source === null || examples.source === source);
   }
 
   /** Another model may have fewer test images; a picture is asked for when its index exists. */
   indicesFit(model: Model): boolean {
     const within = (index: number, examples: Examples | null, source: string | null): boolean =>
-      examples !== null && (source === null || examples.source === source) && index < examples.count;
+      this.isOf(examples, source) && index < examples.count;
     if (studio.input === 'test') return within(studio.index, this.examples, model.examples);
     if (studio.input !== 'overlay') return true;
     return [studio.first, studio.second].every((index) => within(index, this.digits, overlaySource(model)));
@@ -249,7 +282,6 @@ class Session {
     this.backend.examples({ source: overlaySource(model), label: -1, mistakesOf: null }).then(
       (examples) => {
         if (!wanted) return;
-        [studio.first, studio.second] = [studio.first, studio.second].map((index, n) => (index < examples.count ? index : n % examples.count));
         this.digits = examples;
         this.stayWithin(); // before the two are fetched
       },
@@ -283,7 +315,7 @@ class Session {
         if (!wanted) return;
         this.examples = examples;
         this.chosen = examples.indices;
-        if (studio.index >= examples.count) studio.index = 0;
+        this.stayWithin();
         this.stayChosen();
       },
       (error: Error) => this.fail(error),
@@ -292,9 +324,14 @@ class Session {
   }
 }
 
-/** An export holds a few examples only: the n-th of them in place of one that it lacks. */
-function nearest(index: number, indices: readonly number[], n: number): number {
-  return indices.includes(index) ? index : indices[n % indices.length];
+/** An index that is there: an export holds a few only. Nobody asked for the one that the page starts with. */
+function present(index: number, start: number, examples: Examples, indices: readonly number[] | null, n: number): number {
+  const some = indices?.length ? indices : null;
+  if (some ? some.includes(index) : index < examples.count) return index;
+  const instead = some ? some[n % some.length] : n % examples.count;
+  const there = some ? `${some.length} test images` : `the test images 0 to ${examples.count - 1}`;
+  if (index !== start) notice(`${examples.name} has ${there} here and no ${index}; ${instead} is shown.`);
+  return instead;
 }
 
 export const session = new Session();

@@ -22,6 +22,9 @@ export function sourceKey(fields: Fields, model: Model): string {
   }
 }
 
+/** Of a picture that nobody has labelled. */
+const UNKNOWN = { labels: null, file: null, example: null };
+
 export async function makePicture(fields: Fields, model: Model, backend: Backend): Promise<Picture> {
   const shape = model.image_shape;
   switch (fields.input) {
@@ -29,18 +32,19 @@ export async function makePicture(fields: Fields, model: Model, backend: Backend
       const example = await backend.example(fields.index, model.examples);
       const same = example.shape.join() === shape.join();
       const pixels = same ? example.pixels : placed(example.pixels, example.shape, shape);
-      return { pixels, shape, labels: trueClasses(example.labels, model), example: same ? fields.index : null };
+      const labels = trueClasses(example.labels, model);
+      return { pixels, shape, labels, things: labels ? example.things : model.multi, file: example.file, example: same ? fields.index : null };
     }
     case 'draw':
-      return { pixels: drawnPixels(fields.strokes, fields.centre, shape), shape, labels: [], example: null };
+      return { ...UNKNOWN, pixels: drawnPixels(fields.strokes, fields.centre, shape), shape, things: model.multi };
     case 'overlay': {
       const { first, second, labels } = await overlayParts(fields, model, backend);
-      return { pixels: added(first, second), shape, labels, example: null };
+      return { ...UNKNOWN, pixels: added(first, second), shape, labels, things: model.multi === 0 ? 0 : 2 };
     }
     case 'upload': {
       const pixels = unpackBytes(fields.upload);
       const size = shape[0] * shape[1] * shape[2];
-      return { pixels: pixels.length === size ? pixels : new Uint8Array(size), shape, labels: [], example: null };
+      return { ...UNKNOWN, pixels: pixels.length === size ? pixels : new Uint8Array(size), shape, things: model.multi };
     }
   }
 }
@@ -57,13 +61,13 @@ export function overlaySource(model: Model): string | null {
 }
 
 /** Labels are classes of the network only where the test images are its own. */
-function trueClasses(labels: readonly number[], model: Model): number[] {
-  return model.examples !== null && labels.every((label) => label < model.classes.length) ? [...labels] : [];
+function trueClasses(labels: readonly number[], model: Model): readonly number[] | null {
+  return model.examples !== null && labels.every((label) => label < model.classes.length) ? labels : null;
 }
 
 export async function overlayParts(
   fields: Fields, model: Model, backend: Backend,
-): Promise<{ first: Uint8Array; second: Uint8Array; labels: number[] }> {
+): Promise<{ first: Uint8Array; second: Uint8Array; labels: readonly number[] | null }> {
   const { first: a, second: b, firstX, firstY, secondX, secondY } = fields;
   const source = overlaySource(model);
   const [first, second] = await Promise.all([backend.example(a, source), backend.example(b, source)]);

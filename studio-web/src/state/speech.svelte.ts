@@ -9,10 +9,10 @@ export function speakAnswers(): void {
     const longest = session.order.slice(0, 2);
     const timer = setTimeout(() => {
       let words = `Capsule network: ${longest.map((j, n) => `${session.className(j)}, ${n ? '' : 'length '}${answer.lengths[j].toFixed(2)}`).join('; then ')}.`;
-      if (picture.labels.length) words += ` True class: ${picture.labels.map((label) => session.className(label)).join(' and ')}.`;
+      if (picture.labels) words += ` True class: ${session.classNames(picture.labels)}.`;
       if (rivalAnswer) {
-        const best = rivalAnswer.indexOf(Math.max(...rivalAnswer));
-        words += ` Plain network: ${session.className(best)}, ${rivalAnswer[best].toFixed(2)}.`;
+        const named = session.rivalNamed.map((j) => `${session.className(j)}, ${rivalAnswer[j].toFixed(2)}`);
+        words += ` Plain network: ${named.join('; then ') || 'no class'}.`;
       }
       session.spoken = words;
     }, 600);

@@ -25,10 +25,11 @@ function screenOf(address: string): string {
   return new URLSearchParams(address).get('screen') ?? START.screen;
 }
 
-/** Someone went back, or changed the address by hand. */
-export function followAddress(): void {
-  if (location.hash.replace(/^#/, '') === written) return;
+/** Someone went back, or changed the address by hand; says whether there was anything to follow. */
+export function followAddress(): boolean {
+  if (location.hash.replace(/^#/, '') === written) return false;
   clearTimeout(timer);
   Object.assign(studio, fromAddress(location.hash));
   written = toAddress(studio);
+  return true;
 }

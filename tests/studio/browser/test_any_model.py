@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import queue
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +11,7 @@ import torch
 
 from studio.any_models import NETWORKS, save_network
 from studio.browser.files import file_server
+from studio.browser.serving import thread_studio
 from torchcaps.data import sample_digits
 from torchcaps.eval import load_model
 
@@ -42,19 +41,8 @@ def any_folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def any_address(any_folder: Any) -> Iterator[str]:
-    """A studio in a thread; the networks are so small that a process of its own would not pay."""
-    from torchcaps.studio import Catalogue, serve
-
-    lines: queue.Queue[str] = queue.Queue()
-    running: queue.Queue[Any] = queue.Queue()
-    catalogue = Catalogue([any_folder / name for name in LOADED])
-    arguments = {"browser": False, "say": lines.put, "on_start": running.put}
-    thread = threading.Thread(target=serve, args=(catalogue,), kwargs=arguments)
-    thread.start()
-    line = lines.get(timeout=30)
-    yield line[line.index("http://") :].split()[0]
-    running.get(timeout=30).should_exit = True
-    thread.join(timeout=30)
+    with thread_studio([any_folder / name for name in LOADED]) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

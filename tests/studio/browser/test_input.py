@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from torchcaps.data import sample_digits
+from published_files import write_picture_folder
+from studio.browser.serving import thread_studio
+from studio.own_runs import own_run
+from torchcaps.data import load, sample_digits
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +150,7 @@ def test_a_class_that_is_not_there_is_any_class(screens):
     page = screens.go("label=99")
     page.get_by_text("500 of 500").wait_for()
     assert page.locator("#label").evaluate("field => field.selectedOptions[0]?.text") == "any"
-    page.wait_for_function("() => location.hash === ''")
+    page.wait_for_function("() => location.hash && !location.hash.includes('label')")
 
 
 def test_the_index_field_shows_what_is_taken(screens):
@@ -155,7 +158,7 @@ def test_the_index_field_shows_what_is_taken(screens):
     page.fill("#index", "5000")
     page.keyboard.press("Enter")
     assert page.locator("#index").input_value() == "499"
-    page.wait_for_function("() => location.hash === '#index=499'")
+    page.wait_for_function("() => location.hash.endsWith('&index=499')")
     page.fill("#index", "")
     page.keyboard.press("Enter")
     assert page.locator("#index").input_value() == "499"
@@ -164,7 +167,7 @@ def test_the_index_field_shows_what_is_taken(screens):
 def test_keys_before_anything_is_loaded(screens):
     screens.page.route("**/api/models", lambda route: screens.page.keyboard.press("]") or route.continue_())
     page = screens.go()
-    assert page.evaluate("() => location.hash") == ""
+    assert "index" not in page.evaluate("() => location.hash")
     assert page.locator("#index").input_value() == "98"
 
 
@@ -174,6 +177,26 @@ def test_only_mistakes(screens):
     page.wait_for_function("() => !document.body.innerText.includes('500 of 500')")
     page.keyboard.press("]")
     page.get_by_text("taken for").wait_for()
+
+
+def test_a_picture_of_ones_own_is_shown_with_the_name_of_its_file(open_screens, tmp_path):
+    source = write_picture_folder(tmp_path / "pets", {"cat": 10, "dog": 10, "owl": 10}, size=40)
+    files = load(f"folder:{source}").test.files
+    run = own_run(tmp_path / "mine", source, (1, 32, 32))
+    with thread_studio([run]) as address:
+        screens = open_screens(address)
+        page = screens.go("index=1")
+        assert page.locator(".file").inner_text() == files[1]
+        page.get_by_label("Only mistakes").check()
+        mistakes = page.locator("#mistake option")
+        mistakes.first.wait_for(state="attached")
+        screens.settle()
+        named = {name for text in mistakes.all_inner_texts() for name in files if text.endswith(f" · {name}")}
+        assert len(named) == mistakes.count() > 0  # a network that has learned nothing
+        last = mistakes.last.inner_text()
+        page.locator("#mistake").select_option(last)
+        page.locator(".file", has_text=last.split(" · ")[1]).wait_for()
+        page.get_by_text("taken for").wait_for()
 
 
 def test_a_filter_that_answers_late_is_not_taken(screens):

@@ -60,7 +60,7 @@ def test_an_upload_is_read_anew_for_a_network_of_another_size(open_screens, ship
     page.get_by_text("The longest capsule is 1").wait_for()
     page.locator("header select").select_option("capsnet-multimnist")
     page.get_by_text("36×36 pixels").wait_for()
-    page.get_by_text("The longest capsule is 1").wait_for()
+    page.get_by_text("The longest capsules are 1 and ").wait_for()
 
 
 def test_pairs_have_no_cnn_beside_them(open_screens, shipped_address):
