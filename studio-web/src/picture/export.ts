@@ -37,7 +37,7 @@ function paintScreen(screen: HTMLElement): HTMLCanvasElement {
 
 function paintNode(context: CanvasRenderingContext2D, node: Node): void {
   if (node instanceof Text) return paintText(context, node);
-  if (!(node instanceof Element) || node.matches('.hidden-text, [hidden], dialog, option, details:not([open]), button[role="gridcell"]')) return;
+  if (!(node instanceof Element) || node.matches('.hidden-text, [hidden], dialog, option, details:not([open]), button[role="gridcell"]:not(.set)')) return;
   const style = getComputedStyle(node);
   if (style.display === 'none' || style.visibility === 'hidden') return;
   if (node instanceof SVGSVGElement) return paintGraph(context, node);
@@ -47,8 +47,9 @@ function paintNode(context: CanvasRenderingContext2D, node: Node): void {
     context.drawImage(node, box.left, box.top, box.width, box.height);
     return;
   }
-  if (!node.matches('input[type="range"]')) paintBox(context, box, style);
+  if (!node.matches('input[type="range"], progress')) paintBox(context, box, style);
   if (node instanceof HTMLInputElement) return paintInput(context, node, box, style);
+  if (node instanceof HTMLProgressElement) return paintProgress(context, node, box, style);
   if (node instanceof HTMLSelectElement) return paintWords(context, node.selectedOptions[0]?.text ?? '', box.left + 12, box, style);
   if (node.localName === 'mfrac') paintFraction(context, node, style);
   for (const child of node.childNodes) paintNode(context, child);
@@ -118,6 +119,13 @@ function paintInput(context: CanvasRenderingContext2D, input: HTMLInputElement, 
   } else if (input.type === 'text' || input.type === 'number') {
     paintWords(context, input.value || input.placeholder, box.left + 4, box, style);
   }
+}
+
+function paintProgress(context: CanvasRenderingContext2D, bar: HTMLProgressElement, box: DOMRect, style: CSSStyleDeclaration): void {
+  context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--line');
+  context.fillRect(box.left, box.top, box.width, box.height);
+  context.fillStyle = style.accentColor;
+  context.fillRect(box.left, box.top, box.width * bar.position, box.height);
 }
 
 function paintWords(context: CanvasRenderingContext2D, words: string, x: number, box: DOMRect, style: CSSStyleDeclaration): void {

@@ -66,6 +66,7 @@ def test_the_guide_takes_the_pictures_that_are_there(open_screens, site_address)
         assert page.get_by_role("alert").count() == 0
         page.click("#guide-next")
     page = screens.go("index=499&input=overlay&first=498&second=497")
+    page.locator("#notices").get_by_text("has 4 test images here and no 499;").wait_for()
     page.get_by_label("Test", exact=True).check(force=True)
     page.wait_for_selector("#seen[data-ready=true]")
     assert page.get_by_role("alert").count() == 0

@@ -12,6 +12,7 @@ STATES = (
     "screen=affine",
     "screen=routing",
 )
+MOVED = ".slide:has([data-dimension='0'], [data-dimension='1']) .found"  # elsewhere a thumb lies over the mark
 TOO_WIDE = """() => {
   const root = document.documentElement;
   const parts = [...document.querySelectorAll('header, main, aside, .equation, .card:not(.numbers)')];
@@ -46,21 +47,34 @@ def test_no_window_is_too_narrow(crowded):
     assert found == []
 
 
-def test_the_png_has_the_lines_of_the_legend(screens):
+@pytest.mark.parametrize(
+    ("state", "lines", "colour"),
+    [
+        ("screen=affine", ".swatch", "borderTopColor"),
+        (
+            "screen=dimensions&moves=0.2,-0.2",
+            ".slide:has([data-dimension='0'], [data-dimension='1']) .found",
+            "backgroundColor",
+        ),
+    ],
+    ids=["legend", "marks"],
+)
+def test_the_png_has_the_lines_that_explain_it(screens, state, lines, colour):
     from PIL import Image, ImageColor
 
-    page = screens.go("screen=affine")
-    page.wait_for_selector("#affine-rival")
+    page = screens.go(state)
+    screens.settle()
     screen = page.locator("#screen").bounding_box()
-    swatches = page.locator("#screen .swatch")
-    assert swatches.count() == 2
+    assert page.locator(f"#screen {lines}").count() == 2
     with page.expect_download() as download:
         page.keyboard.press("s")
     with Image.open(download.value.path()) as picture:
         painted = picture.convert("RGB")
-        for swatch in swatches.all():
-            box = swatch.bounding_box()
-            colour = ImageColor.getrgb(swatch.evaluate("line => getComputedStyle(line).borderTopColor"))
-            x, y = 2 * (box["x"] - screen["x"]), 2 * (box["y"] - screen["y"])
-            row = [painted.getpixel((round(x) + n, round(y) + 3)) for n in range(round(2 * box["width"]))]
-            assert row.count(colour) > len(row) / 3
+        for line in page.locator(f"#screen {lines}").all():
+            box = line.bounding_box()
+            ink = ImageColor.getrgb(line.evaluate("(line, colour) => getComputedStyle(line)[colour]", colour))
+            left, top = 2 * (box["x"] - screen["x"]), 2 * (box["y"] - screen["y"])
+            right, bottom = left + 2 * box["width"], top + 2 * box["height"]
+            part = painted.crop((round(left), round(top), round(right), round(bottom)))
+            pixels = part.width * part.height
+            assert {each: count for count, each in part.getcolors(pixels)}[ink] > pixels / 5

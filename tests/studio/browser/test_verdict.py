@@ -73,6 +73,11 @@ def test_pairs_are_judged_by_both_digits(open_screens, pairs_address, catalogue,
     both = " and ".join(str(j) for j in labels[0].tolist())
     assert set(page.locator("#affine-own").inner_text().split(" and ")) == set(both.split(" and "))
     assert page.locator("polyline.own").count() == page.locator("polyline.rival").count() == 2
+    heading = page.locator("#screen h2").inner_text()
+    page.locator("aside.right ul button").nth(0).click()  # another capsule has another curve, but no other truth
+    page.get_by_text("Belief in 0 over").wait_for()
+    assert page.locator("#screen h2").inner_text() == heading
+    assert page.locator("#affine-count").inner_text() == words
     page.keyboard.press("1")
     page.get_by_text("recognised").wait_for()
     heading = page.locator("#screen h2").inner_text()
