@@ -9,7 +9,7 @@ import { groupLinks, heat, placeOf } from '../src/state/groups';
 import { handState, handVotes, LAST_STEP } from '../src/state/hand';
 import { moved } from '../src/state/moved';
 import { packBytes, unpackBytes } from '../src/state/pack';
-import { settled } from '../src/state/settled';
+import { presentIndex, settled } from '../src/state/settled';
 import { isRight, listed, namedClasses, sameClasses } from '../src/state/verdict';
 
 describe('address', () => {
@@ -70,6 +70,16 @@ describe('what is shown of what an address asks', () => {
     expect(shown({ rival: 'wide' })).toMatchObject({ rival: 'plain', missing: [] }); // of another task: a network was chosen since
     expect(shown({ set: 'clothes' }).missing[0]).toContain('about the test images clothes; here first has digits');
     expect(shown({ set: 'clothes', input: 'draw' }).missing).toEqual([]);
+  });
+});
+
+describe('a test image that is not here', () => {
+  const examples = { name: 'digits', count: 50 };
+  it('is another one with a word', () => {
+    expect(presentIndex(49, examples, null, 0)).toEqual({ index: 49, missing: null });
+    expect(presentIndex(50, examples, null, 1)).toEqual({ index: 1, missing: 'digits has the test images 0 to 49 here and no 50; 1 is shown.' });
+    expect(presentIndex(7, examples, [3, 9], 1)).toEqual({ index: 9, missing: 'digits has 2 test images here and no 7; 9 is shown.' });
+    expect(presentIndex(7, examples, [], 0)).toEqual({ index: 7, missing: null }); // a filter that lets nothing through
   });
 });
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from starlette.testclient import TestClient
 
 from published_files import write_picture_folder
@@ -79,6 +80,14 @@ def test_published_pictures_keep_their_name_unless_something_is_done_to_them():
     assert len({plain.id, *(other.id for other in others)}) == 4
     random = replace(plain.examples, augment=build([{"name": "shift", "pixels": 2}, {"name": "standardize"}]))
     assert ExampleSet(random).id == "mnist-sample"  # shifts are of training alone, and are not shown
+
+
+def test_a_set_says_how_many_things_a_picture_shows(pairs_run):
+    plain = sample_set()
+    several = replace(plain.examples.split, labels=plain.truth(torch.arange(len(plain))))
+    assert ExampleSet(replace(plain.examples, split=several)).things == 0
+    pairs = Catalogue([pairs_run]).examples_of("pairs")
+    assert (plain.things, pairs.things) == (1, 2)
 
 
 def test_pictures_that_do_not_fit_are_refused_in_words(runs, pictures, tmp_path):

@@ -49,8 +49,9 @@ export function exportedBackend(version: string): Backend {
     models: () => getJson<Model[]>('data/models.json'),
     async examples({ source, label }) {
       const all = await getJson<Examples>(`data/${await folder(source)}.json`);
-      const indices = (all.indices ?? []).filter((_, n) => label < 0 || all.labels?.[n].includes(label));
-      return { ...all, indices: indices.sort((a, b) => a - b) };
+      const places = (all.indices ?? []).map((index, n) => ({ index, n })).filter(({ n }) => label < 0 || all.labels?.[n].includes(label));
+      places.sort((a, b) => a.index - b.index);
+      return { ...all, indices: places.map(({ index }) => index), files: all.files && places.map(({ n }) => all.files![n]) };
     },
     async example(index, source) {
       const path = `data/${await folder(source)}/${index}.safetensors`;

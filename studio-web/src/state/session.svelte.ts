@@ -13,7 +13,7 @@ import type { Picture } from '../picture/picture';
 import { valueFor, type For } from './answers';
 import { START, type Fields } from './fields';
 import { beginAnew, notice } from './notices.svelte';
-import { settled } from './settled';
+import { presentIndex, settled } from './settled';
 import { makePicture, overlaySource, sourceKey } from './source';
 import { studio } from './studio.svelte';
 import { isRight, listed, namedClasses } from './verdict';
@@ -32,6 +32,8 @@ class Session {
   examples = $state.raw<Examples | null>(null);
   /** Test images that the filter lets through; null: all. */
   chosen = $state.raw<readonly number[] | null>(null);
+  /** Those that the network in use gets wrong, where they were asked for. */
+  mistakes = $state.raw<Examples | null>(null);
   /** The person has set the filter. One from an address, or of another network, leaves the picture as it is. */
   choosing = false;
   /** Test images that an export holds; null: a server has them all. */
@@ -231,12 +233,18 @@ class Session {
       studio.label = -1;
     }
     if (this.model && this.isOf(this.examples, this.model.examples)) {
-      studio.index = present(studio.index, START.index, this.examples, this.written, 0);
+      studio.index = this.present('index', this.examples, this.written);
     }
     if (this.model && this.isOf(this.digits, overlaySource(this.model))) {
-      studio.first = present(studio.first, START.first, this.digits, this.digits.indices, 0);
-      studio.second = present(studio.second, START.second, this.digits, this.digits.indices, 1);
+      studio.first = this.present('first', this.digits, this.digits.indices);
+      studio.second = this.present('second', this.digits, this.digits.indices);
     }
+  }
+
+  private present(field: 'index' | 'first' | 'second', examples: Examples, indices: readonly number[] | null): number {
+    const { index, missing } = presentIndex(studio[field], examples, indices, field === 'second' ? 1 : 0);
+    if (missing && studio[field] !== START[field]) notice(missing); // nobody asked for the one that the page starts with
+    return index;
   }
 
   private isOf(examples: Examples | null, source: string | null): examples is Examples {
@@ -309,12 +317,14 @@ class Session {
 
   private filterExamples(source: string | null, label: number, mistakesOf: string | null): (() => void) | void {
     if (!this.backend) return;
+    this.mistakes = null;
     let wanted = true; // to find the mistakes takes a while, in which another filter may be set
     watched(this.backend.examples({ source, label, mistakesOf })).then(
       (examples) => {
         if (!wanted) return;
         this.examples = examples;
         this.chosen = examples.indices;
+        if (mistakesOf) this.mistakes = examples;
         this.stayWithin();
         this.stayChosen();
       },
@@ -322,16 +332,6 @@ class Session {
     );
     return () => (wanted = false);
   }
-}
-
-/** An index that is there: an export holds a few only. Nobody asked for the one that the page starts with. */
-function present(index: number, start: number, examples: Examples, indices: readonly number[] | null, n: number): number {
-  const some = indices?.length ? indices : null;
-  if (some ? some.includes(index) : index < examples.count) return index;
-  const instead = some ? some[n % some.length] : n % examples.count;
-  const there = some ? `${some.length} test images` : `the test images 0 to ${examples.count - 1}`;
-  if (index !== start) notice(`${examples.name} has ${there} here and no ${index}; ${instead} is shown.`);
-  return instead;
 }
 
 export const session = new Session();

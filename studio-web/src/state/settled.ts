@@ -1,6 +1,6 @@
 /** An address may name a network that is not here: which one is shown in its place, and how to get the one that was meant. */
 
-import type { Model } from '../data/types';
+import type { Examples, Model } from '../data/types';
 import type { Fields } from './fields';
 
 export interface Settled {
@@ -44,6 +44,17 @@ export function settled(asked: Pick<Fields, 'model' | 'rival' | 'set' | 'input'>
     missing.push(`The link is about the test images ${asked.set}; here ${model.name} ${here}, so another picture may be shown.${live ? ' To choose test images, start the studio with --data.' : ''}`);
   }
   return { id, rival: rival?.id ?? '', set, model, rivals, missing };
+}
+
+/** An index that is there, where an export holds a few only: the n-th of them in place of one that it lacks. */
+export function presentIndex(
+  index: number, examples: Pick<Examples, 'name' | 'count'>, indices: readonly number[] | null, n: number,
+): { readonly index: number; readonly missing: string | null } {
+  const some = indices?.length ? indices : null;
+  if (some ? some.includes(index) : index < examples.count) return { index, missing: null };
+  const instead = some ? some[n % some.length] : n % examples.count;
+  const there = some ? `${some.length} test images` : `the test images 0 to ${examples.count - 1}`;
+  return { index: instead, missing: `${examples.name} has ${there} here and no ${index}; ${instead} is shown.` };
 }
 
 function absent(name: string, shown: Model, models: readonly Model[], live: boolean): string {
