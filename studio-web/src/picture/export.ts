@@ -69,31 +69,38 @@ function paintBox(context: CanvasRenderingContext2D, box: DOMRect, style: CSSSty
   context.roundRect(box.left, box.top, box.width, box.height, parseFloat(style.borderRadius) || 0);
   context.fillStyle = style.backgroundColor;
   context.fill();
-  const borders = SIDES.map((side) => ({
-    width: style.getPropertyValue(`border-${side}-style`) === 'none' ? 0 : parseFloat(style.getPropertyValue(`border-${side}-width`)),
-    kind: style.getPropertyValue(`border-${side}-style`),
-    colour: style.getPropertyValue(`border-${side}-color`),
-  }));
+  const borders = SIDES.map((side) => borderOf(style, side));
   const [top] = borders;
-  if (borders.every(({ width, colour }) => width === top.width && colour === top.colour)) {
-    if (top.width > 0) stroke(context, top);
-    return;
-  }
+  const same = borders.every(({ width, kind, colour }) => width === top.width && kind === top.kind && colour === top.colour);
+  if (same) return strokeAs(context, top);
+  const { left, right, top: upper, bottom: lower } = box;
+  const corners = [[left, upper], [right, upper], [right, lower], [left, lower]];
+  const inwards = [[0, 1], [-1, 0], [0, -1], [1, 0]];
   borders.forEach((border, n) => {
-    if (border.width === 0) return;
-    const half = border.width / 2;
-    const [left, right, upper, lower] = [box.left, box.right, box.top, box.bottom];
-    const lines = [[left, upper + half, right, upper + half], [right - half, upper, right - half, lower], [left, lower - half, right, lower - half], [left + half, upper, left + half, lower]];
-    const [x0, y0, x1, y1] = lines[n];
+    const [x, y] = inwards[n].map((step) => (step * border.width) / 2);
+    const [from, to] = [corners[n], corners[(n + 1) % 4]];
     context.beginPath();
-    context.moveTo(x0, y0);
-    context.lineTo(x1, y1);
-    stroke(context, border);
+    context.moveTo(from[0] + x, from[1] + y);
+    context.lineTo(to[0] + x, to[1] + y);
+    strokeAs(context, border);
   });
 }
 
-/** The path as a border is drawn: dashes and dots as long as the border is wide, or twice that. */
-function stroke(context: CanvasRenderingContext2D, border: { width: number; kind: string; colour: string }): void {
+interface Border {
+  readonly width: number;
+  readonly kind: string;
+  readonly colour: string;
+}
+
+function borderOf(style: CSSStyleDeclaration, side: (typeof SIDES)[number]): Border {
+  const kind = style.getPropertyValue(`border-${side}-style`);
+  const width = kind === 'none' ? 0 : parseFloat(style.getPropertyValue(`border-${side}-width`));
+  return { width, kind, colour: style.getPropertyValue(`border-${side}-color`) };
+}
+
+/** The path as a border is drawn: dots as long as the border is wide, dashes twice as long. */
+function strokeAs(context: CanvasRenderingContext2D, border: Border): void {
+  if (border.width === 0) return;
   const dash = { dotted: 1, dashed: 2 }[border.kind];
   context.strokeStyle = border.colour;
   context.lineWidth = border.width;

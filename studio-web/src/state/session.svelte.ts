@@ -139,7 +139,7 @@ class Session {
     return listed(indices, (j) => this.className(j));
   }
 
-  /** Another network, with the test images that it has. */
+  /** Another network or checkpoint, with the test images that it has. */
   show(id: string): void {
     Object.assign(studio, { model: id, set: '' });
     beginAnew();
