@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchcaps.data import ValidationSplit, load
-from torchcaps.data.readers.npz import chest_xray_splits, parse_npz
+from torchcaps.data.readers.npz import chest_xray_splits
+from torchcaps.data.readers.plain_arrays import parse_npz
 from torchcaps.errors import DataError
 
 
@@ -81,7 +82,8 @@ def test_a_group_on_both_sides_is_refused(tmp_path, part):
         ({"images": pixels(2, 4, 4), "labels": [[0, 2], [1, 0]]}, "0 and 1 only"),
         ({"images": pixels(0, 4, 4), "labels": np.zeros(0, int)}, "no picture"),
         ({"images": pixels(2, 4, 4, 0), "labels": [0, 1]}, "no picture"),
-        ({"images": pixels(4, 4, 4), "labels": [0, 1, -1, 0]}, "do not fit"),
+        ({"images": pixels(4, 4, 4), "labels": [0, 1, -1, 0]}, "found -1 to 1"),
+        ({"images": pixels(4, 4, 4), "labels": np.array([0, 1, 2**62, 0])}, "from 0 to 65,535"),
     ],
 )
 def test_files_of_another_form_are_refused(tmp_path, columns, message):
@@ -90,7 +92,7 @@ def test_files_of_another_form_are_refused(tmp_path, columns, message):
 
 
 def test_pickled_objects_are_refused(tmp_path):
-    with pytest.raises(DataError, match="plain arrays"):
+    with pytest.raises(DataError, match="numbers or text"):
         load(save(tmp_path, images=np.array([{"code": 1}], dtype=object), labels=[0]))
 
 

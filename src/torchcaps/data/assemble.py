@@ -10,7 +10,8 @@ from torchcaps.data.info import SourceInfo
 from torchcaps.data.readers.cifar import cifar_binary_split, cifar_python_split
 from torchcaps.data.readers.idx import idx_split
 from torchcaps.data.readers.matlab import affnist_split, coil20_splits, coil20_viewpoints, svhn_split
-from torchcaps.data.readers.npz import chest_xray_splits, npz_splits, parse_npz
+from torchcaps.data.readers.npz import chest_xray_splits, npz_splits
+from torchcaps.data.readers.plain_arrays import parse_npz
 from torchcaps.data.readers.smallnorb import smallnorb_split
 from torchcaps.data.source import Split, TestSplit, TrainSplit, ValidationSplit
 from torchcaps.data.splits import split_off_test

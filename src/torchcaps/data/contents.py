@@ -13,10 +13,13 @@ from pathlib import Path
 
 from torchcaps.errors import DataError
 
-__all__ = ["MAX_FILE_BYTES", "check_md5", "md5_of", "read_contents", "unzipped"]
+__all__ = ["MAX_FILE_BYTES", "check_md5", "check_unpacked_size", "md5_of", "read_contents", "unzipped"]
 
 MAX_FILE_BYTES = 4 * 2**30  # smallNORB, the largest set here, has files of 0.45 GB
 GZIP_MAGIC = b"\x1f\x8b"
+PIECE = 1 << 20
+MAX_RATIO = 100  # of unpacked to packed bytes, where more than MAX_FREE_BYTES are unpacked; pictures pack by 2 to 20
+MAX_FREE_BYTES = 64 * 2**20
 
 
 def read_contents(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
@@ -42,18 +45,30 @@ def unzipped(data: bytes, where: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """Decompress gzip, never past ``max_bytes``; other bytes come back as they are."""
     if not data.startswith(GZIP_MAGIC):
         return data
+    unpacked = io.BytesIO()  # gives its bytes away without a copy
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            contents = stream.read(max_bytes + 1)
+            while piece := stream.read(PIECE):
+                check_unpacked_size(unpacked.tell() + len(piece), len(data), where, max_bytes)
+                unpacked.write(piece)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
             f"{where} is a damaged or truncated gzip file ({error}); delete it and fetch it again"
         ) from error
-    if len(contents) > max_bytes:
-        raise DataError(_too_large(where, len(contents), max_bytes))
-    if not contents:
+    if not unpacked.tell():
         raise DataError(f"{where} holds nothing once decompressed; delete it and fetch it again")
-    return contents
+    return unpacked.getvalue()
+
+
+def check_unpacked_size(unpacked: int, packed: int, where: str, max_bytes: int = MAX_FILE_BYTES) -> None:
+    """Refuse what would take far more memory than the file on disk, before or while it is unpacked."""
+    if unpacked > max_bytes:
+        raise DataError(_too_large(where, unpacked, max_bytes))
+    if unpacked > max(MAX_FREE_BYTES, MAX_RATIO * packed):
+        raise DataError(
+            f"{where} has {packed:,} bytes and unpacks to {unpacked:,} or more; more than {MAX_RATIO} times its size "
+            "is refused, so save it without compression"
+        )
 
 
 def md5_of(data: bytes) -> str:

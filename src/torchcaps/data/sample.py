@@ -6,8 +6,6 @@ They are too few for a figure that can stand beside a published one.
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from importlib import resources
 from typing import Literal, overload
 
@@ -15,6 +13,7 @@ import numpy as np
 import torch
 
 from torchcaps.data.info import SourceInfo
+from torchcaps.data.readers.plain_arrays import parse_npz
 from torchcaps.data.source import AnySplit, Source, TestSplit, TrainSplit
 from torchcaps.errors import DataError
 
@@ -60,10 +59,10 @@ def _read(name: str, kind: type[AnySplit]) -> AnySplit:
     split = "train" if kind is TrainSplit else "test"
     place = resources.files("torchcaps.data").joinpath(f"{name}.npz")
     try:
-        with place.open("rb") as file, np.load(file, allow_pickle=False) as columns:
-            images = torch.from_numpy(columns[f"{split}_images"])[:, None]  # [N, 1, 28, 28]
-            labels = torch.from_numpy(columns[f"{split}_labels"].astype(np.int64))
-            attributes = {"original_index": torch.from_numpy(columns[f"{split}_indices"].astype(np.int64))}
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        columns = parse_npz(place.read_bytes(), place.name)
+        images = torch.from_numpy(columns[f"{split}_images"])[:, None]  # [N, 1, 28, 28]
+        labels = torch.from_numpy(columns[f"{split}_labels"].astype(np.int64))
+        attributes = {"original_index": torch.from_numpy(columns[f"{split}_indices"].astype(np.int64))}
+    except (OSError, DataError, KeyError) as error:
         raise DataError(f"{place} comes with torchcaps and cannot be read ({error}); install torchcaps anew") from error
     return kind(images, labels, attributes=attributes)

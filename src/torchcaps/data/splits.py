@@ -21,6 +21,7 @@ __all__ = ["held_out", "path_keys", "split_off_test", "train_and_validation", "v
 
 Indices = NDArray[np.int64]
 Keys = NDArray[np.uint64]
+MOST_CELLS = 2**25  # of a table of groups by classes
 
 
 def validation_split(
@@ -169,15 +170,22 @@ def _held_out_groups(
     names, group_of = np.unique(groups, return_inverse=True)
     if len(names) < 2:
         raise DataError("all examples belong to one group, so no example can be held out; at least two are needed")
+    columns = max(int(strata.max()) + 1, labels.shape[-1] if labels.ndim == 2 else 0)
+    if len(names) * columns > MOST_CELLS:
+        raise DataError(
+            f"{len(names):,} groups of {columns:,} classes are too many to divide; {MOST_CELLS:,} of groups times "
+            "classes are allowed, so divide the set yourself"
+        )
     group_size = np.bincount(group_of)
     group_key = np.full(len(names), np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(group_key, group_of, keys)
     table = np.zeros((len(names), int(strata.max()) + 1), dtype=np.int64)
     np.add.at(table, (group_of, strata), 1)
     group_stratum = table.argmax(axis=1)  # a group counts for the class it shows most
-    classes = np.eye(table.shape[1], dtype=np.int64)[strata] if labels.ndim == 1 else labels
-    shown = np.zeros((len(names), classes.shape[1]), dtype=np.int64)  # how often each group shows each class
-    np.add.at(shown, group_of, classes)
+    shown = table  # how often each group shows each class
+    if labels.ndim == 2:
+        shown = np.zeros((len(names), labels.shape[1]), dtype=np.int64)
+        np.add.at(shown, group_of, labels)
 
     sizes = np.bincount(group_stratum, weights=group_size, minlength=table.shape[1]).astype(np.int64)
     wanted = _proportional_shares(sizes, count)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from torchcaps.data.optional import pillow_image
+from torchcaps.data.readers.plain_pickle import read_plain_pickle
 from torchcaps.data.source import AnySplit
 from torchcaps.errors import DataError
 
@@ -35,24 +35,24 @@ def cifar_binary_split(batches: Sequence[bytes], kind: type[AnySplit], *, where:
 
 
 def cifar_python_split(batches: Sequence[bytes], kind: type[AnySplit], *, where: str = "CIFAR-10") -> AnySplit:
-    """Batches of the Python version; only arrays, lists, text and numbers are unpickled, never code."""
+    """Batches of the Python version: pickles, which are read without running them."""
     pixels, labels = [], []
     for number, batch in enumerate(batches, start=1):
         part = f"{where}, file {number}"
         try:
-            content = _ArraysOnly(io.BytesIO(batch), encoding="bytes").load()
-            rows = np.asarray(content[b"data"])
-            classes = np.asarray(content[b"labels"])
-        except DataError:
-            raise
-        except Exception as error:  # a damaged pickle may raise anything
-            raise DataError(f"{part} is not a batch of the Python version of CIFAR-10 ({error})") from error
-        if rows.dtype != np.uint8 or rows.ndim != 2 or rows.shape[1] != PIXELS or classes.dtype.kind not in "iu":
-            raise DataError(f"{part}: expected uint8 data [N, {PIXELS}], found {rows.dtype} {list(rows.shape)}")
-        if classes.shape != (len(rows),):
-            raise DataError(f"{part}: {len(rows)} pictures but {classes.size} labels")
+            content = read_plain_pickle(batch)
+        except DataError as error:
+            raise DataError(f"{part} is not a batch of the Python version of CIFAR-10: {error}") from error
+        rows, classes = content.get(b"data"), content.get(b"labels")
+        if not isinstance(rows, np.ndarray) or rows.shape[1] != PIXELS:
+            found = f"{rows.dtype} {list(rows.shape)}" if isinstance(rows, np.ndarray) else "no array"
+            raise DataError(f"{part}: expected uint8 data [N, {PIXELS}], found {found}")
+        if not isinstance(classes, list) or any(type(label) is not int for label in classes):
+            raise DataError(f"{part}: expected labels as a list of whole numbers")
+        if len(classes) != len(rows):
+            raise DataError(f"{part}: {len(rows)} pictures but {len(classes)} labels")
         pixels.append(rows)
-        labels.append(classes)
+        labels.append(np.array(classes, np.int64))
     return _split(np.concatenate(pixels), np.concatenate(labels), kind, where)
 
 
@@ -91,26 +91,3 @@ def _split(pixels: NDArray[np.uint8], labels: NDArray[Any], kind: type[AnySplit]
         images=torch.from_numpy(pixels.reshape(-1, 3, 32, 32).copy()),
         labels=torch.from_numpy(labels.astype(np.int64)),
     )
-
-
-class _ArraysOnly(pickle.Unpickler):
-    """Refuses every name but those that a NumPy array needs, so that a file cannot run code."""
-
-    ALLOWED = frozenset(
-        {
-            ("numpy.core.multiarray", "_reconstruct"),
-            ("numpy._core.multiarray", "_reconstruct"),
-            ("numpy", "ndarray"),
-            ("numpy", "dtype"),
-            ("_codecs", "encode"),
-        }
-    )
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self.ALLOWED:
-            raise DataError(f"the pickle asks for {module}.{name}, which a batch of pictures has no use for; refused")
-        if name == "_reconstruct":  # the module moved between NumPy versions; the array knows the function
-            return np.zeros(1).__reduce__()[0]
-        if name == "encode":
-            return lambda text, encoding="latin1": text.encode("latin1")
-        return getattr(np, name)

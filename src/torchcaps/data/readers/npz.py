@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +9,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchcaps.data.contents import MAX_FILE_BYTES, read_contents
+from torchcaps.data.contents import read_contents
+from torchcaps.data.readers.plain_arrays import Columns, parse_npz
 from torchcaps.data.source import AnySplit, Source, Split, TestSplit, TrainSplit, ValidationSplit
 from torchcaps.data.splits import split_off_test
 from torchcaps.errors import DataError
 
-__all__ = ["chest_xray_splits", "npz_splits", "parse_npz", "read_npz_file"]
+__all__ = ["chest_xray_splits", "npz_splits", "read_npz_file"]
 
-Columns = dict[str, NDArray[Any]]
-
-
-def parse_npz(data: bytes, where: str = "npz data") -> Columns:
-    """Every array of the file; files that hold pickled objects are refused, since they could run code."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as entries:
-            size = sum(entry.file_size for entry in entries.infolist())
-        if size > MAX_FILE_BYTES:
-            raise DataError(f"{where} would take {size:,} bytes of memory; {MAX_FILE_BYTES:,} are allowed")
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except DataError:
-        raise
-    except Exception as error:  # zip, header and pickle errors alike: the file is not usable
-        raise DataError(f"{where} is not an .npz file of plain arrays, or is damaged ({error})") from error
+MOST_CLASSES = 65_536
 
 
 def npz_splits(
@@ -66,9 +50,7 @@ def read_npz_file(path: Path) -> Source:
         count = train.labels.shape[1]
     else:
         count = max(int(split.labels.max()) for split in splits if len(split)) + 1
-    names = columns.get("classes", np.arange(count)).reshape(-1)
-    if names.dtype.kind == "S":  # bytes, whose str would be "b'cat'"
-        names = np.char.decode(names, "utf-8", "replace")
+    names = _text(columns["classes"]) if "classes" in columns else np.arange(count)
     return Source(
         name=f"npz:{path}",
         train=train,
@@ -88,9 +70,11 @@ def chest_xray_splits(columns: Columns, where: str = "chest X-rays") -> tuple[Tr
         raise DataError(
             f"{where}: expected the keys {', '.join(sorted(wanted))}; missing: {', '.join(sorted(missing))}"
         )
-    if len({len(columns[name]) if columns[name].ndim else -1 for name in wanted}) != 1:
+    if any(columns[name].ndim != 1 for name in wanted - {"images"}) or not columns["images"].ndim:
+        raise DataError(f"{where}: expected one value a picture in covid19, patientid and finding")
+    if len({len(columns[name]) for name in wanted}) != 1:
         raise DataError(f"{where}: the columns {', '.join(sorted(wanted))} differ in length")
-    known = columns["finding"] != "todo"
+    known = _text(columns["finding"]) != "todo"
     patients = np.unique(columns["patientid"][known], return_inverse=True)[1]
     rows = {"images": columns["images"][known], "labels": columns["covid19"][known], "groups": patients}
     return split_off_test(_split(rows, "", Split, where), 0.2)
@@ -141,4 +125,15 @@ def _labels(labels: NDArray[Any], where: str) -> torch.Tensor:
         if ((labels != 0) & (labels != 1)).any():
             raise DataError(f"{where}: several columns mean several classes a picture, with 0 and 1 only")
         return torch.from_numpy(labels.astype(bool))
+    if labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < MOST_CLASSES:
+        raise DataError(
+            f"{where}: expected numbers from 0 to {MOST_CLASSES - 1:,}, found {labels.min()} to {labels.max()}; "
+            "number the classes from 0 on"
+        )
     return torch.from_numpy(labels.reshape(-1).astype(np.int64))
+
+
+def _text(values: NDArray[Any]) -> NDArray[Any]:
+    """Values as text ``[N]``; bytes are decoded, whose str would be "b'cat'"."""
+    flat = values.reshape(-1)
+    return np.char.decode(flat, "utf-8", "replace") if flat.dtype.kind == "S" else flat.astype(str)
