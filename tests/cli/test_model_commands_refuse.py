@@ -149,16 +149,16 @@ def test_doctor_looks_for_every_extra():
 
 
 def test_doctor_names_what_is_missing(place, capsys, monkeypatch):
-    hide(monkeypatch, "scipy")
+    hide(monkeypatch, "tensorboard")
     assert main(["doctor", "--json"]) == 0
     findings = {finding["subject"]: finding for finding in json.loads(capsys.readouterr().out)}
-    assert findings["matlab"]["state"] == "missing"
-    assert 'pip install "torchcaps[matlab]"' in findings["matlab"]["text"]
+    assert findings["tensorboard"]["state"] == "missing"
+    assert 'pip install "torchcaps[tensorboard]"' in findings["tensorboard"]["text"]
     assert findings["figures"]["state"] == "ok"
     assert torch.__version__ in findings["PyTorch"]["text"]
     assert "mnist-sample" in findings["data here"]["text"]
     assert main(["doctor"]) == 0
-    assert 'pip install "torchcaps[matlab]"' in capsys.readouterr().out
+    assert 'pip install "torchcaps[tensorboard]"' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["evaluate", "figures 5 --model", "reconstruct", "robustness", "tweak --class 5"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 
 import numpy as np
 import pytest
@@ -120,9 +119,3 @@ def test_random_bytes_raise_our_error(data):
         svhn_split(data, TrainSplit)
     with pytest.raises(DataError):
         coil20_splits(data)
-
-
-def test_a_missing_library_is_named_with_the_way_to_get_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "scipy.io", None)
-    with pytest.raises(DataError, match=r'pip install "torchcaps\[matlab\]"'):
-        svhn_split(b"", TrainSplit)

@@ -22,7 +22,6 @@ EXTRAS = {  # extra: modules it brings, what they are for
     "figures": (("matplotlib",), "figures, tweak, reconstruct, report"),
     "images": (("PIL",), "reading and writing pictures"),
     "onnx": (("onnx", "onnxscript", "onnxruntime"), "export to ONNX"),
-    "matlab": (("scipy",), "SVHN, affNIST and COIL-20, which are .mat files"),
     "tensorboard": (("tensorboard",), "TensorBoard events of a training"),
     "studio": (("fastapi", "uvicorn", "PIL"), "the studio in the browser"),
     "keras": (("keras",), "the capsule layer for Keras"),

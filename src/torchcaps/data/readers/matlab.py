@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import io
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from torchcaps.data.optional import matlab_io
+from torchcaps.data.readers.mat5 import read_mat
 from torchcaps.data.source import AnySplit, Split, TestSplit, TrainSplit
 from torchcaps.errors import DataError
 
@@ -21,10 +21,10 @@ FIRST_NOVEL, LAST_NOVEL = 60, 295  # degrees
 
 def svhn_split(data: bytes, kind: type[AnySplit], *, where: str = "SVHN") -> AnySplit:
     """``X`` uint8 ``[32, 32, 3, N]`` and ``y`` ``[N, 1]``, where the digit 0 carries the label 10."""
-    variables = _load(data, where)
-    pixels = _variable(variables, "X", where)
-    labels = _variable(variables, "y", where).reshape(-1)
-    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[2] != 3:
+    variables = read_mat(data, ("X", "y"), where)
+    pixels = _array(variables, "X", where)
+    labels = _array(variables, "y", where).reshape(-1)
+    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[2] != 3 or not pixels.size:
         raise DataError(f"{where}: expected X as uint8 [H, W, 3, N], found {pixels.dtype} {list(pixels.shape)}")
     _check_count(pixels.shape[3], len(labels), where)
     return kind(
@@ -61,9 +61,9 @@ def coil20_viewpoints(data: bytes, *, where: str = "COIL-20") -> tuple[TrainSpli
 
 def _coil20(data: bytes, where: str) -> Split:
     """``X`` in 0…1 ``[1440, 1024]``, a picture column by column, 72 azimuths an object; ``Y`` 1…20."""
-    variables = _load(data, where)
-    pixels = _variable(variables, "X", where)
-    labels = _variable(variables, "Y", where).reshape(-1)
+    variables = read_mat(data, ("X", "Y"), where)
+    pixels = _array(variables, "X", where)
+    labels = _array(variables, "Y", where).reshape(-1)
     if pixels.ndim != 2 or pixels.shape[1] != 1024 or pixels.dtype.kind not in "fu":
         raise DataError(f"{where}: expected X as [N, 1024], found {pixels.dtype} {list(pixels.shape)}")
     _check_count(len(pixels), len(labels), where)
@@ -84,11 +84,11 @@ def _coil20(data: bytes, where: str) -> Split:
 
 def affnist_split(data: bytes, kind: type[AnySplit], *, where: str = "affNIST") -> AnySplit:
     """``affNISTdata`` with ``image`` uint8 ``[1600, N]``, a picture row by row, and ``label_int`` ``[1, N]``."""
-    record = _variable(_load(data, where), "affNISTdata", where)
-    if record.dtype.names is None or not {"image", "label_int"} <= set(record.dtype.names) or record.size != 1:
+    record = read_mat(data, ("affNISTdata",), where)["affNISTdata"]
+    if not isinstance(record, dict):
         raise DataError(f"{where}: affNISTdata should be one record with the fields image and label_int")
-    pixels = np.asarray(record.reshape(-1)[0]["image"])
-    labels = np.asarray(record.reshape(-1)[0]["label_int"]).reshape(-1)
+    pixels = _array(record, "image", where)
+    labels = _array(record, "label_int", where).reshape(-1)
     if pixels.dtype != np.uint8 or pixels.ndim != 2 or pixels.shape[0] != 1600:
         raise DataError(f"{where}: expected image as uint8 [1600, N], found {pixels.dtype} {list(pixels.shape)}")
     _check_count(pixels.shape[1], len(labels), where)
@@ -98,20 +98,11 @@ def affnist_split(data: bytes, kind: type[AnySplit], *, where: str = "affNIST") 
     )
 
 
-def _load(data: bytes, where: str) -> dict[str, Any]:
-    scipy_io = matlab_io()
-    try:
-        variables: dict[str, Any] = scipy_io.loadmat(io.BytesIO(data))
-    except Exception as error:  # SciPy raises whatever the damaged bytes lead to
-        raise DataError(f"{where} is not a MATLAB 5 file, or is damaged ({error})") from error
-    return variables
-
-
-def _variable(variables: dict[str, Any], name: str, where: str) -> NDArray[Any]:
-    if name not in variables:
-        known = ", ".join(sorted(key for key in variables if not key.startswith("__")))
-        raise DataError(f"{where}: expected the variable {name!r}, found {known or 'none'}")
-    return np.asarray(variables[name])
+def _array(variables: Mapping[str, Any], name: str, where: str) -> NDArray[Any]:
+    if not isinstance(variables.get(name), np.ndarray):
+        raise DataError(f"{where}: expected {name!r} as an array, found {'a record' if name in variables else 'none'}")
+    array: NDArray[Any] = variables[name]
+    return array
 
 
 def _check_count(pictures: int, labels: int, where: str) -> None:

@@ -19,6 +19,7 @@ from torchcaps.errors import DataError
 __all__ = ["read_plain_pickle"]
 
 MOST_STEPS = 1_000_000  # a batch of 10,000 pictures takes 50,000
+INSTRUCTIONS = {ord(instruction.code): instruction.name for instruction in pickletools.opcodes}
 NUMBERS = {"BININT": 4, "BININT1": 1, "BININT2": 2}  # instruction → bytes of its argument
 PLACES = {"BINPUT": 1, "LONG_BINPUT": 4, "BINGET": 1, "LONG_BINGET": 4}
 IGNORED = {"PROTO": 1, "FRAME": 8}
@@ -68,8 +69,8 @@ class _Steps:
 
     def run(self) -> dict[bytes, Any]:
         for _ in range(MOST_STEPS):
-            code = chr(self._take(1)[0])
-            name = pickletools.code2op[code].name if code in pickletools.code2op else f"0x{ord(code):02X}"
+            code = self._take(1)[0]
+            name = INSTRUCTIONS.get(code, f"0x{code:02X}")
             if name == "STOP":
                 return self._result()
             self._step(name)
