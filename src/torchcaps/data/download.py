@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -25,6 +26,7 @@ CHUNK = 1 << 20
 ATTEMPTS = 3
 TIMEOUT_SECONDS = 10.0
 USER_AGENT = "torchcaps"
+LENGTH = re.compile(r"[0-9]{1,18}")  # of a file, as a server announces it
 
 
 class UnreachableError(DataError):
@@ -88,7 +90,7 @@ def _append(url: str, part: Path, max_bytes: int, timeout: float) -> None:
         continued = response.status == http.HTTPStatus.PARTIAL_CONTENT
         length = response.headers.get("Content-Length")
         start = have if continued else 0
-        total = start + int(length) if length and length.isdigit() else None
+        total = start + int(length) if length and LENGTH.fullmatch(length) else None
         if (total or 0) > max_bytes:
             part.unlink(missing_ok=True)
             raise DataError(f"{url} announces {total:,} bytes, more than the limit of {max_bytes:,}")

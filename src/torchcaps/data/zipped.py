@@ -33,7 +33,7 @@ class ZipMember:
             raise DataError(f"{self._where}: {self.name!r} is encrypted, or packed in another way than deflate")
         wanted = self.size if first is None else min(first, self.size)
         contents = bytearray()
-        with self._archive.open(self._entry) as stream:
+        with _errors_explained(self._where), self._archive.open(self._entry) as stream:
             while len(contents) < wanted and (piece := stream.read(min(PIECE, wanted - len(contents)))):
                 contents += piece
             complete = first is not None or not stream.read(1)  # this read is what compares the checksum
@@ -44,14 +44,21 @@ class ZipMember:
 
 @contextmanager
 def opened_zip(data: bytes, where: str, max_bytes: int = MAX_FILE_BYTES) -> Iterator[list[ZipMember]]:
-    """The members of an archive whose sizes together are within bounds; damage is one sentence wherever it shows."""
+    """The members of an archive whose sizes together are within bounds."""
+    with _errors_explained(where):
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    with archive:
+        entries = archive.infolist()
+        if len(entries) > MOST_MEMBERS:
+            raise DataError(f"{where} has {len(entries):,} members; {MOST_MEMBERS:,} are allowed")
+        check_unpacked_size(sum(entry.file_size for entry in entries), len(data), where, max_bytes)
+        yield [ZipMember(archive, entry, where) for entry in entries]
+
+
+@contextmanager
+def _errors_explained(where: str) -> Iterator[None]:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            entries = archive.infolist()
-            if len(entries) > MOST_MEMBERS:
-                raise DataError(f"{where} has {len(entries):,} members; {MOST_MEMBERS:,} are allowed")
-            check_unpacked_size(sum(entry.file_size for entry in entries), len(data), where, max_bytes)
-            yield [ZipMember(archive, entry, where) for entry in entries]
+        yield
     except (
         zipfile.BadZipFile,
         zlib.error,

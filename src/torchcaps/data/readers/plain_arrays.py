@@ -92,7 +92,8 @@ def _described(header: str, where: str) -> tuple[np.dtype[Any], str, tuple[int, 
     if kind is None or not KIND.fullmatch(kind):
         raise DataError(f"{where} should hold numbers or text, found the type {kind!r}; convert it or leave it out")
     shape = [int(size[:20]) for size in re.findall(r"\d+", sizes or "")]
-    if flag is None or sizes is None or len(shape) > MOST_DIMENSIONS:
+    largest = math.prod(size or 1 for size in shape) * np.dtype(kind).itemsize  # also where another size is 0
+    if flag is None or sizes is None or len(shape) > MOST_DIMENSIONS or largest > MAX_FILE_BYTES:
         raise DataError(f"{where} has a damaged header, {header.strip()[:80]!r}; save the file again")
     return np.dtype(kind), "F" if flag == "True" else "C", tuple(shape)
 
