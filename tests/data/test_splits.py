@@ -241,3 +241,9 @@ def test_impossible_wishes_are_refused(arguments, message):
 def test_the_test_set_cannot_be_taken_by_mistake():
     with pytest.raises(DataError, match="not from a TestSplit"):
         validation_split(sample_digits("test"), 0.1)  # type: ignore[arg-type]
+
+
+def test_groups_times_classes_have_a_limit():
+    each = list(range(6000))
+    with pytest.raises(DataError, match="6,000 groups of 6,000 classes are too many"):
+        split_off_test(split_of(each, each), 0.2)

@@ -103,3 +103,10 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
         load(f"csv:{tmp_path / 'list.csv'}")
     with pytest.raises(DataError, match="cannot be read: No such file"):
         load(f"csv:{tmp_path / 'absent.csv'}")
+
+
+def test_a_table_of_pictures_by_classes_has_a_limit(tmp_path):
+    rows = [f"{number}.png,class {number}" for number in range(12_000)]
+    (tmp_path / "list.csv").write_text("\n".join(["path,labels", *rows]))
+    with pytest.raises(DataError, match="12,000 pictures of 12,000 classes are too many"):
+        load(f"csv:{tmp_path / 'list.csv'}")

@@ -55,7 +55,7 @@ def tar_members(data: bytes, where: str) -> Iterator[TarMember]:
             names = {}
         position = last + -size % BLOCK
     if position == 0:
-        raise DataError(f"{where} is shorter than a tar archive can be")
+        raise DataError(f"{where} is not a zip, tar or tar.gz archive, or is cut off; fetch it again")
 
 
 def _size(header: bytes, where: str) -> int:

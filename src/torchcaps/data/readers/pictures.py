@@ -30,6 +30,7 @@ PILLOW_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "TIFF", "BMP")
 MAX_PICTURE_BYTES = 256 * 2**20
 LARGEST_KEPT_SIDE = 128  # pictures that all share a size keep it up to here; see docs/data.md
 DEFAULT_SIDE = 64
+STRIP = 256  # rows
 
 
 @dataclass(frozen=True)
@@ -116,13 +117,21 @@ def _decode(path: Path, height: int, width: int, grey: bool) -> NDArray[np.uint8
 
 
 def flat_picture(picture: Any, grey: bool) -> Any:
-    """An open picture of Pillow's upright, in 8 bits, over white where it is transparent, grey or in colour."""
+    """An open picture of Pillow's upright, in 8 bits, over white where it is transparent, grey or in colour.
+
+    What takes several bytes a pixel on the way is done in strips of :data:`STRIP` rows, for large pictures.
+    """
     upright = _eight_bit(_turned(picture))
-    if "A" in upright.getbands() or "transparency" in upright.info:
-        transparent = upright.convert("RGBA")
-        upright = pillow_image().new("RGBA", transparent.size, "white")
-        upright.alpha_composite(transparent)
-    return upright.convert("L" if grey else "RGB")
+    mode = "L" if grey else "RGB"
+    if "A" not in upright.getbands() and "transparency" not in upright.info:
+        return upright if upright.mode == mode else upright.convert(mode)
+    flat = pillow_image().new(mode, upright.size)
+    for top in range(0, upright.height, STRIP):
+        transparent = upright.crop((0, top, upright.width, min(top + STRIP, upright.height))).convert("RGBA")
+        strip = pillow_image().new("RGBA", transparent.size, "white")
+        strip.alpha_composite(transparent)
+        flat.paste(strip.convert(mode), (0, top))
+    return flat
 
 
 def fit_inside(picture: Any, height: int, width: int) -> NDArray[np.uint8]:
@@ -142,20 +151,27 @@ def fit_inside(picture: Any, height: int, width: int) -> NDArray[np.uint8]:
 def _turned(picture: Any) -> Any:
     from PIL import ImageOps  # here only after pillow_image() found Pillow
 
-    return ImageOps.exif_transpose(picture)
+    ImageOps.exif_transpose(picture, in_place=True)  # no copy where nothing is to be turned
+    return picture
 
 
 def _eight_bit(picture: Any) -> Any:
     """Grey pictures of more than 8 bits, which Pillow would clip instead of scale."""
     if not (picture.mode.startswith("I") or picture.mode == "F"):
         return picture
-    values = np.asarray(picture).astype(np.float64)
+    values = np.asarray(picture)
+    scale, transparent = 1.0, None
     if picture.mode == "F":
-        values = values * 255 if values.size and np.nanmax(values) <= 1 else values
+        scale = 255.0 if values.size and np.nanmax(values) <= 1 else 1.0
     elif picture.mode != "I" or values.max(initial=0) > 255:  # of 32-bit numbers nobody says how far they reach
-        values[values == picture.info.get("transparency")] = 65535  # white, as all transparent parts
-        values = values // 256
-    return pillow_image().fromarray(np.nan_to_num(values).clip(0, 255).astype(np.uint8))
+        scale, transparent = 1 / 256, picture.info.get("transparency")
+    grey = np.empty(values.shape, np.uint8)
+    for top in range(0, len(values), STRIP):
+        strip = values[top : top + STRIP].astype(np.float64)
+        if transparent is not None:
+            strip[strip == transparent] = 65535  # white, as all transparent parts
+        grey[top : top + STRIP] = np.nan_to_num(strip * scale).clip(0, 255).astype(np.uint8)
+    return pillow_image().fromarray(grey)
 
 
 @contextmanager

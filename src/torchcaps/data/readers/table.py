@@ -21,6 +21,7 @@ from torchcaps.errors import DataError
 __all__ = ["printable", "read_csv", "read_picture_table"]
 
 RESERVED = ("path", "label", "labels", "group", "split")
+MOST_CELLS = 2**27  # of the table of pictures by classes
 Rows = list[dict[str, str]]
 
 
@@ -96,11 +97,20 @@ def _read_labels(path: Path, rows: Rows) -> tuple[tuple[str, ...], torch.Tensor]
         if nameless := [row["path"] for row in rows if not row["label"]]:
             raise DataError(f"{path}: {len(nameless)} pictures have no label, the first is {nameless[0]}")
         classes = tuple(sorted({row["label"] for row in rows}))
-        labels = torch.tensor([classes.index(row["label"]) for row in rows])
+        numbers = {name: number for number, name in enumerate(classes)}
+        labels = torch.tensor([numbers[row["label"]] for row in rows])
     elif "labels" in rows[0]:
         shown = [{name.strip() for name in row["labels"].split(";")} - {""} for row in rows]
         classes = tuple(sorted(set().union(*shown)))
-        labels = torch.tensor([[name in names for name in classes] for names in shown], dtype=torch.bool)
+        if len(rows) * len(classes) > MOST_CELLS:
+            raise DataError(
+                f"{path}: {len(rows):,} pictures of {len(classes):,} classes are too many; {MOST_CELLS:,} of pictures "
+                "times classes are allowed"
+            )
+        numbers = {name: number for number, name in enumerate(classes)}
+        labels = torch.zeros(len(rows), len(classes), dtype=torch.bool)
+        for row_labels, names in zip(labels, shown, strict=True):
+            row_labels[[numbers[name] for name in names]] = True
     else:
         classes = tuple(name for name in rows[0] if name not in RESERVED)
         for number, row in enumerate(rows, start=2):
