@@ -127,3 +127,27 @@ def test_patients_without_a_finding_are_dropped_and_the_others_kept_together():
         chest_xray_splits({name: column for name, column in columns.items() if name != "finding"})
     with pytest.raises(DataError, match="differ in length"):
         chest_xray_splits({**columns, "covid19": columns["covid19"][1:]})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"finding": np.zeros((60, 2))}, "one value a picture"),
+        ({"covid19": np.array(1)}, "one value a picture"),
+        ({"images": np.array(1)}, "one value a picture"),
+        ({"covid19": np.full(60, "yes")}, "whole numbers"),
+        ({"covid19": np.full(60, 2**62)}, "from 0 to 65,535"),
+        ({"finding": np.full(60, "todo")}, "no picture"),
+        ({"finding": np.full(60, b"todo")}, "no picture"),
+    ],
+)
+def test_chest_xrays_with_other_columns_are_refused(change, message):
+    columns = {
+        "images": pixels(60, 8, 8),
+        "covid19": np.arange(60) // 3 % 2,
+        "patientid": np.arange(60) // 3,
+        "finding": np.full(60, "Pneumonia"),
+    }
+    assert len(chest_xray_splits(columns)) == 2
+    with pytest.raises(DataError, match=message):
+        chest_xray_splits(columns | change)

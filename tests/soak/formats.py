@@ -140,7 +140,10 @@ def _odd(rng: random.Random, array: np.ndarray) -> np.ndarray:
     """The array in another type or shape, or with extreme values."""
     found = array.copy()
     for _ in range(rng.choice((1, 1, 2, 3))):
-        with contextlib.suppress(ValueError, TypeError, ArithmeticError, IndexError, RuntimeError), np.errstate(all="ignore"):
+        with (
+            contextlib.suppress(ValueError, TypeError, ArithmeticError, IndexError, RuntimeError),
+            np.errstate(all="ignore"),
+        ):
             match rng.randrange(6):
                 case 0:
                     found = found.astype(rng.choice(KINDS))
