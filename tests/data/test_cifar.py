@@ -35,6 +35,12 @@ def python2_pickle(pixels, labels) -> bytes:
     return text.replace(b"cnumpy._core.multiarray\n", b"cnumpy.core.multiarray\n")
 
 
+def sprite(count: int, width: int = 1024) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (width, count)).save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
 def test_binary_and_python_versions_agree():
     one, two = batch(4), batch(3, start=5)
     from_binary = cifar_binary_split([binary(*one), binary(*two)], TrainSplit)
@@ -60,9 +66,25 @@ def test_sprites_become_the_binary_version():
     files["train_lables.json"] = json.dumps(labels["train"]).encode()
     files["test_lables.json"] = json.dumps(labels["test"]).encode()
     assert binary_batches_from_sprites(files) == expected
-    files["test_batch.png"] = files["test_batch.png"][:40]
-    with pytest.raises(DataError, match="cannot be decoded"):
-        binary_batches_from_sprites(files)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"test_batch.png": sprite(2)[:40]}, "cannot be decoded"),
+        ({"test_batch.png": sprite(2).replace(b"IDAT", b"\0\0\0\0")}, "cannot be decoded"),  # a SyntaxError of Pillow
+        ({"test_batch.png": sprite(2, width=1023)}, "has 1023 × 2 pixels"),
+        ({"test_batch.png": sprite(10_001)}, "has 1024 × 10001 pixels"),
+        ({"train_lables.json": b"[" * 100_000}, "label files"),
+        ({"train_lables.json": b"[1, 300]"}, "label files"),
+    ],
+)
+def test_sprites_of_another_form_are_refused(change, message):
+    labels = {"train_lables.json": b"[1, 2]", "test_lables.json": b"[3, 4]"}
+    files = {"data_batch_1.png": sprite(2), "test_batch.png": sprite(2)} | labels
+    assert len(binary_batches_from_sprites(files)) == 2
+    with pytest.raises(DataError, match=message):
+        binary_batches_from_sprites(files | change)
 
 
 def test_a_truncated_or_foreign_file_is_refused():
@@ -94,11 +116,14 @@ def test_a_pickle_that_would_run_code_is_refused_before_it_runs(tmp_path, monkey
         {b"data": np.zeros((2, 10), np.uint8), b"labels": [0, 1]},
         {b"data": np.zeros((2, 3072), np.uint8), b"labels": [0]},
         {b"data": np.zeros((2, 3072), np.uint8)},
+        {b"data": np.zeros((2, 3072), np.uint8), b"labels": [b"0", b"1"]},
+        {b"data": np.zeros((2, 3072), np.uint8), b"labels": [0, 10]},
+        {b"data": [0, 1], b"labels": [0, 1]},
         [1, 2],
     ],
 )
 def test_pickles_of_another_form_are_refused(content):
-    with pytest.raises(DataError, match="file 1"):
+    with pytest.raises(DataError, match=r"file 1|labels run from 0 to 9"):
         cifar_python_split([pickle.dumps(content, protocol=2)], TrainSplit)
 
 

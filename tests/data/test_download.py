@@ -26,6 +26,7 @@ class Server:
         self.ranges: list[str | None] = []
         self.honours_range = True
         self.states_length = True
+        self.length: str | None = None
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -43,7 +44,7 @@ class Server:
                 body = outer.content[start:]
                 self.send_response(206 if start else 200)
                 if outer.states_length:
-                    self.send_header("Content-Length", str(len(body)))
+                    self.send_header("Content-Length", str(len(body)) if outer.length is None else outer.length)
                 self.end_headers()
                 self.wfile.write(body[: outer.cuts.pop(0)] if outer.cuts else body)
 
@@ -164,3 +165,10 @@ def test_ctrl_c_keeps_what_has_come(server, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         download(server.url, tmp_path / "file", md5=MD5)
     assert (tmp_path / "file.part").read_bytes() == CONTENT[:1000]
+
+
+@pytest.mark.parametrize("length", ["²", "9" * 5000, "-1", "0x10", ""])
+def test_a_length_that_is_no_number_is_passed_over(server, tmp_path, length):
+    server.length = length
+    download(server.url, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == CONTENT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from PIL import Image
 
 from published_files import picture_bytes, write_picture_folder
 from torchcaps.data import load
-from torchcaps.data.readers.pictures import decode_pictures
+from torchcaps.data.readers.pictures import decode_pictures, flat_picture
 from torchcaps.errors import DataError
 
 MAGIC = {
@@ -349,3 +350,23 @@ def test_a_missing_library_is_named_with_the_way_to_get_it(tmp_path, monkeypatch
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(DataError, match=r'pip install "torchcaps\[images\]"'):
         load(f"folder:{tmp_path}")
+
+
+def test_a_large_picture_of_sixteen_bits_takes_little_memory():
+    """Values, grey and strips; not eight bytes a pixel several times over."""
+    picture = Image.fromarray(np.arange(4_000_000, dtype=np.uint16).reshape(2000, 2000))
+    tracemalloc.start()
+    try:
+        grey = np.asarray(flat_picture(picture, True))
+        assert tracemalloc.get_traced_memory()[1] < 8 * 4_000_000
+    finally:
+        tracemalloc.stop()
+    assert np.array_equal(grey, np.asarray(picture) >> 8)
+
+
+@pytest.mark.parametrize("height", [255, 256, 257, 600])
+def test_strips_leave_no_seam(height):
+    pixels = np.random.default_rng(0).integers(0, 256, (height, 7, 4), dtype=np.uint8)
+    whole = Image.new("RGBA", (7, height), "white")
+    whole.alpha_composite(Image.fromarray(pixels))
+    assert np.array_equal(np.asarray(flat_picture(Image.fromarray(pixels), False)), np.asarray(whole.convert("RGB")))
