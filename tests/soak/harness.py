@@ -124,7 +124,7 @@ def _count(child: _Child, tally: Tally, seeds: Sequence[bytes], seed: int, saved
     for finding in findings:
         alike = tally.findings.setdefault(f"{finding.kind}: {_without_numbers(finding.what)}", [])
         alike.append(finding.index)
-        if len(alike) <= SAVED_OF_EACH:
+        if len(alike) <= SAVED_OF_EACH and finding.kind != "mutator":
             name = f"{child.job.target.name}-{finding.index}-{finding.kind}"
             saved.mkdir(parents=True, exist_ok=True)
             (saved / name).write_bytes(input_of(child.job.target, seeds, seed, finding.index))

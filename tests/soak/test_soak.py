@@ -76,6 +76,14 @@ def test_each_way_to_go_wrong_is_counted_and_its_input_kept(act, expected, tmp_p
     assert all(path.stat().st_size > 3 for path in kept)
 
 
+def test_a_mutator_that_fails_is_a_finding_and_the_run_goes_on(tmp_path):
+    target = Target("odd", lambda folder: [b"abc"], lambda data, scratch: None, lambda rng, data: data[9:][0])
+    tally = soak([target], 12, 0, 1, tmp_path)["odd"]
+    (what,) = tally.findings
+    assert what.startswith("mutator: IndexError")
+    assert tally.read + len(tally.findings[what]) == tally.inputs == 12
+
+
 def test_a_target_whose_valid_inputs_are_refused_is_a_finding(tmp_path):
     target = Target("dead", lambda folder: [b"abc"], lambda data, scratch: refuse())
     assert "a valid input is refused" in next(iter(soak([target], 5, 0, 1, tmp_path)["dead"].findings))

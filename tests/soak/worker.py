@@ -39,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Finding:
-    kind: str  # crash, hang, memory or exception
+    kind: str  # crash, hang, memory, exception or mutator
     index: int
     what: str
 
@@ -91,7 +91,11 @@ def _read_all(
     read, refused, total, slowest = 0, 0, 0.0, 0.0
     for index in range(job.first, job.last):
         progress.tell(index, read, refused, total, slowest)
-        data = input_of(job.target, seeds, seed, index)
+        try:
+            data = input_of(job.target, seeds, seed, index)
+        except Exception as error:  # the soak's own mistake, which should not end a long run
+            _note(findings, Finding("mutator", index, _told(error)))
+            continue
         _set_alarms(CPU_SECONDS, WALL_SECONDS)
         started = time.perf_counter()
         try:
