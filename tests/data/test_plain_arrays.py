@@ -102,8 +102,8 @@ def test_a_truth_is_zero_or_one():
         (described(shape="(4294967296, 4294967296, 4294967296)"), "damaged header"),
         (described(shape="(0, 9999999999999999999)", values=b""), "damaged header"),
         (described(shape=f"({'1, ' * 40})", values=b"a"), "damaged header"),
-        (described("<U1", "(1,)", b"\0\0\x11\0"), "letters that do not exist"),
-        (described("<U1", "(1,)", b"\0\xd8\0\0"), "letters that do not exist"),
+        (described("<U1", "(1,)", b"\0\0\x11\0"), "characters that do not exist"),
+        (described("<U1", "(1,)", b"\0\xd8\0\0"), "characters that do not exist"),
     ],
 )
 def test_other_members_are_refused(member, message, tmp_path, monkeypatch):

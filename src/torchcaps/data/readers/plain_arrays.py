@@ -25,7 +25,6 @@ ZIP_MAGIC = b"PK"
 NPY_MAGIC = b"\x93NUMPY"
 LONGEST_HEADER = 10_000  # NumPy's own limit
 MOST_DIMENSIONS = 32
-MOST_LETTERS = 1_000_000
 HEADER = re.compile(r"\{(?P<items>.*)\}\s*", re.DOTALL)
 ITEM = re.compile(
     r"""\s*(?P<mark>['"])(?P<key>descr|fortran_order|shape)(?P=mark)\s*:\s*"""
@@ -107,7 +106,7 @@ def _values(member: ZipMember, form: _Form, where: str) -> NDArray[Any]:
     flat = np.frombuffer(contents, form.kind, offset=form.header)
     flat = flat.astype(form.kind.newbyteorder("="), copy=False)
     if form.kind.kind == "U":
-        letters = flat.view(np.uint32)
-        if ((letters > 0x10FFFF) | ((letters >= 0xD800) & (letters < 0xE000))).any():
-            raise DataError(f"{where} holds text with letters that do not exist; the file is damaged")
+        codes = flat.view(np.uint32)
+        if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any():
+            raise DataError(f"{where} holds text with characters that do not exist; the file is damaged")
     return flat.reshape(form.shape, order=form.order)
