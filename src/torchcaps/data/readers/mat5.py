@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from torchcaps.data.contents import check_unpacked_size
+from torchcaps.data.contents import PIECE, check_unpacked_size
 from torchcaps.errors import DataError
 
 __all__ = ["read_mat"]
@@ -93,13 +93,16 @@ class _Reader:
             size = self._number(head[4:TAG])
             self.unpacked += size
             check_unpacked_size(self.unpacked, self.file_bytes, self.where)
-            machine = zlib.decompressobj()
-            whole = memoryview(machine.decompress(packed, TAG + size + 1))
+            machine, whole = zlib.decompressobj(), bytearray()
+            for first in range(0, len(packed), PIECE):
+                whole += machine.decompress(packed[first : first + PIECE], TAG + size + 1 - len(whole))
+                if len(whole) > TAG + size:
+                    break
         except zlib.error as error:
             raise self.damaged(str(error)) from error
         if len(whole) != TAG + size or not machine.eof:
             raise self.damaged(f"a compressed element should have {size:,} bytes, and has others")
-        return self.only(MATRIX, self._number(whole[:4]), whole[TAG:])
+        return self.only(MATRIX, self._number(whole[:4]), memoryview(whole)[TAG:])
 
     def matrix(self, view: memoryview) -> _Matrix:
         """Name, class and shape of a matrix."""
