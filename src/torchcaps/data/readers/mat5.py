@@ -102,7 +102,8 @@ class _Reader:
             raise self.damaged(str(error)) from error
         if len(whole) != TAG + size or not machine.eof:
             raise self.damaged(f"a compressed element should have {size:,} bytes, and has others")
-        return self.only(MATRIX, self._number(whole[:4]), memoryview(whole)[TAG:])
+        view = memoryview(whole)
+        return self.only(MATRIX, self._number(view[:4]), view[TAG:])
 
     def matrix(self, view: memoryview) -> _Matrix:
         """Name, class and shape of a matrix."""
