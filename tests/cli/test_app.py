@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from torchcaps._version import __version__
-from torchcaps.cli.app import main
+from torchcaps.cli.app import WAIT_POLICIES, main
 from torchcaps.errors import DataError
 from torchcaps.train import list_recipes
 
@@ -100,3 +101,41 @@ def test_no_colour_where_none_is_wanted(setting, colour, monkeypatch):
     monkeypatch.setattr("typer.secho", lambda text, err, fg, bold: told.append(fg))
     assert main(["data", "info", "mnits"]) == 1
     assert told == [colour]
+
+
+WATCHED = """
+import os, runpy, sys
+
+class StopAtTorch:
+    def find_spec(self, name, path, target=None):
+        if name == "torch":
+            print(os.environ.get("OMP_WAIT_POLICY"))
+            sys.stdout.flush()
+            os._exit(0)
+
+sys.meta_path.insert(0, StopAtTorch())
+"""
+STARTS = {
+    "program": "from torchcaps.cli.app import main; main(['models', 'info', 'small-cnn'])",
+    "module": "sys.argv[1:] = ['models', 'info', 'small-cnn']; runpy.run_module('torchcaps', run_name='__main__')",
+    "library": "import torchcaps.ops",
+}
+
+
+@pytest.mark.parametrize(
+    ("start", "chosen", "expected"),
+    [
+        ("program", {}, "PASSIVE"),
+        ("module", {}, "PASSIVE"),
+        ("program", {"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE"),
+        ("program", {"GOMP_SPINCOUNT": "1000"}, "None"),
+        ("library", {}, "None"),
+    ],
+)
+def test_threads_that_wait_sleep_unless_the_user_has_chosen(start, chosen, expected):
+    """What the environment says when torch is about to be imported, which is when OpenMP reads it."""
+    kept = {name: value for name, value in os.environ.items() if name not in WAIT_POLICIES}
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED + STARTS[start]], env=kept | chosen, capture_output=True, text=True
+    )
+    assert done.stdout == f"{expected}\n", done.stderr

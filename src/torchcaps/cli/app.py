@@ -44,6 +44,7 @@ COMMANDS = (
 )
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
+WAIT_POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")  # of OpenMP, of GCC's, of LLVM's
 
 app = typer.Typer(
     name="torchcaps",
@@ -79,6 +80,7 @@ for _command in COMMANDS:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status: 0 done, 1 error, 2 wrong usage, 130 interrupted."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    _let_waiting_threads_sleep()
     try:
         app(arguments, prog_name="torchcaps")
     except SystemExit as stop:
@@ -98,6 +100,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return 0
+
+
+def _let_waiting_threads_sleep() -> None:
+    """Ask OpenMP for threads that sleep while they wait, here and in child processes; the user's own choice stands.
+
+    GCC's runtime, which torch carries on Linux, lets them spin. Where others use the cores, too, a thread then spins
+    for one that has lost its core, and a training takes many times as long. The runtime reads the environment once,
+    when torch is imported.
+    """
+    if not any(name in os.environ for name in WAIT_POLICIES):
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
 def _drop_output() -> None:
