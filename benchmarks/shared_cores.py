@@ -30,7 +30,8 @@ TRAINING = """
 import sys
 from torchcaps.train import fit
 steps, folder = sys.argv[1:]
-print(fit("demo", [f"training.steps={steps}", "log.tensorboard=off"], run_dir=folder, progress=False).seconds)
+changes = [f"training.steps={steps}", "log.tensorboard=off"]
+print(fit("demo", changes, device="cpu", run_dir=folder, progress=False).seconds)
 """
 BUSY = "while True: pass"
 ENDLESS = 1_000_000
@@ -70,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=["default", "passive"])
+    parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
     parser.add_argument("--company", nargs="+", choices=COMPANY, default=list(COMPANY))
     parser.add_argument("--csv", type=Path)
     arguments = parser.parse_args()

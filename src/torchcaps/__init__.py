@@ -1,8 +1,8 @@
 """Capsule networks for PyTorch: ``ops`` (functions), ``nn`` (layers), ``models`` (networks), ``data``, ``testing``."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from torchcaps._lazy import imported_on_demand
 from torchcaps._version import __version__
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 # Loaded on first use: the command line must answer `--help` without waiting for torch.
-_PACKAGES = ("data", "eval", "keras", "models", "nn", "ops", "studio", "testing", "train")  # keras is an optional extra
 _HOME = {
     "create_model": "models",
     "explain_backend": "ops",
@@ -42,14 +41,7 @@ _HOME = {
     "register_model": "models",
     "register_routing": "nn",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return importlib.import_module(f"torchcaps.{name}")
-    if name in _HOME:
-        return getattr(importlib.import_module(f"torchcaps.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'torchcaps' has no attribute {name!r}")
+__getattr__ = imported_on_demand(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

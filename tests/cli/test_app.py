@@ -109,7 +109,7 @@ import os, runpy, sys
 class StopAtTorch:
     def find_spec(self, name, path, target=None):
         if name == "torch":
-            print(os.environ.get("OMP_WAIT_POLICY"))
+            print(os.environ.get("OMP_WAIT_POLICY"), os.environ.get("GOMP_SPINCOUNT"))
             sys.stdout.flush()
             os._exit(0)
 
@@ -125,11 +125,12 @@ STARTS = {
 @pytest.mark.parametrize(
     ("start", "chosen", "expected"),
     [
-        ("program", {}, "PASSIVE"),
-        ("module", {}, "PASSIVE"),
-        ("program", {"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE"),
-        ("program", {"GOMP_SPINCOUNT": "1000"}, "None"),
-        ("library", {}, "None"),
+        ("program", {}, "PASSIVE 1000"),
+        ("module", {}, "PASSIVE 1000"),
+        ("program", {"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE None"),
+        ("program", {"KMP_BLOCKTIME": "0"}, "None None"),
+        ("program", {"GOMP_SPINCOUNT": "50"}, "None 50"),
+        ("library", {}, "None None"),
     ],
 )
 def test_threads_that_wait_sleep_unless_the_user_has_chosen(start, chosen, expected):

@@ -10,7 +10,7 @@ import torch
 from published_files import real_data
 from torchcaps.data import load
 from torchcaps.data.catalog import CATALOG
-from torchcaps.data.registry import locate
+from torchcaps.data.locate import locate
 
 MNIST_TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 MNIST_TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]

@@ -103,14 +103,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _let_waiting_threads_sleep() -> None:
-    """Ask OpenMP for threads that sleep while they wait, here and in child processes; the user's own choice stands.
+    """Ask OpenMP for threads that soon sleep while they wait, here and in child processes; the user's choice stands.
 
-    GCC's runtime, which torch carries on Linux, lets them spin. Where others use the cores, too, a thread then spins
-    for one that has lost its core, and a training takes many times as long. The runtime reads the environment once,
-    when torch is imported.
+    GCC's runtime, which torch carries on Linux, lets them spin for milliseconds. Where others use the cores, too, a
+    thread then spins for one that has lost its core, and a training takes many times as long. A thousand turns are
+    about what it takes to wake a thread. The runtime reads the environment once, when torch is imported.
     """
     if not any(name in os.environ for name in WAIT_POLICIES):
-        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+        os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
 
 
 def _drop_output() -> None:

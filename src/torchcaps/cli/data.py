@@ -50,7 +50,8 @@ def list_command(data_dir: DataDir = None) -> None:
     """Show every data set known by name, and which are on this machine."""
     from rich.table import Table
 
-    from torchcaps.data.registry import list_sources, locate
+    from torchcaps.data.catalog import list_sources
+    from torchcaps.data.locate import locate
 
     table = Table("name", "what", "shape", "classes", "train", "test", "here", box=None, pad_edge=False)
     table.columns[0].no_wrap = True  # it is what one types

@@ -143,7 +143,8 @@ def _compiler() -> Finding:
 
 
 def _data(data_dir: Path | None) -> Iterator[Finding]:
-    from torchcaps.data.registry import list_sources, locate
+    from torchcaps.data.catalog import list_sources
+    from torchcaps.data.locate import locate
 
     embedded = [f"{info.name} (embedded)" for info in list_sources() if not info.file_sets]
     infos = [info for info in list_sources() if info.file_sets]

@@ -33,27 +33,26 @@ def list_command(
 
         torchcaps models list "*cnn"
     """
-    import torch
+    from fnmatch import fnmatch
+
     from rich.table import Table
 
     from torchcaps.errors import TorchcapsError
-    from torchcaps.models import create_model, list_models, list_pretrained
+    from torchcaps.models.catalog import NETWORKS
+    from torchcaps.models.shipped import list_pretrained
 
-    names, trained = list_models(pattern), list_pretrained(pattern)
-    if not names and not trained:
-        every = ", ".join([*list_models(), *list_pretrained()])
+    networks = [network for network in NETWORKS if fnmatch(network.name, pattern)]
+    trained = list_pretrained(pattern)
+    if not networks and not trained:
+        every = ", ".join([*(network.name for network in NETWORKS), *list_pretrained()])
         raise TorchcapsError(f"no network matches {pattern!r}; there are {every}")
     table = Table("name", "pictures", "classes", "parameters", "what", box=None, pad_edge=False)
     table.columns[3].justify = "right"
-    for name in names:
-        with torch.device("meta"):  # counts without memory or start values
-            model = create_model(name)
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        what = (type(model).__doc__ or "").strip().splitlines()[0]
-        shape = "×".join(map(str, model.image_shape))
-        table.add_row(name, shape, str(model.num_classes), f"{parameters:,}", what)
+    for network in networks:
+        shape = "×".join(map(str, network.image_shape))
+        table.add_row(network.name, shape, str(network.num_classes), f"{network.parameters:,}", network.what)
     table.columns[0].no_wrap = True  # it is what one types
-    if names:
+    if networks:
         print_table(table)
         say("\nPicture size and classes are those of the defaults; each network takes others.")
     if trained:

@@ -19,6 +19,7 @@ __all__ = [
     "cache_folder",
     "existing",
     "find",
+    "locate",
     "missing_files",
     "read_verified",
     "users_folder",
@@ -78,6 +79,14 @@ def find(info: SourceInfo, root: Path) -> Located | None:
                 return located
         located = _complete(file_set, root)
         if located and all(file.md5 for file in file_set.files) and is_genuine(located):
+            return located
+    return None
+
+
+def locate(info: SourceInfo, data_dir: str | os.PathLike[str] | None = None) -> Located | None:
+    """Where the files of a set lie on this machine: the user's folder first, then the cache."""
+    for root in (users_folder(data_dir), cache_folder()):
+        if root is not None and (located := find(info, root)):
             return located
     return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
 import os
 import warnings
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from torchcaps.data.assemble import assemble, centred_digits
 from torchcaps.data.catalog import CATALOG
 from torchcaps.data.fetch import fetch, fetch_folder
 from torchcaps.data.info import SourceInfo
-from torchcaps.data.locate import Located, Verified, cache_folder, find, missing_files, read_verified, users_folder
+from torchcaps.data.locate import Located, Verified, cache_folder, locate, missing_files, read_verified, users_folder
 from torchcaps.data.readers.folder import read_picture_folder
 from torchcaps.data.readers.idx import read_idx_folder
 from torchcaps.data.readers.npz import read_npz_file
@@ -22,7 +21,7 @@ from torchcaps.data.sample import SAMPLES, sample_source
 from torchcaps.data.source import Source
 from torchcaps.errors import DataError
 
-__all__ = ["SampleDataWarning", "find_source", "list_sources", "load", "locate", "source_info"]
+__all__ = ["SampleDataWarning", "find_source", "load", "source_info"]
 
 FolderName = str | os.PathLike[str] | None
 ImageSize = int | tuple[int, int] | None
@@ -32,16 +31,6 @@ PICTURE_READERS: dict[str, Callable[..., Source]] = {"folder": read_picture_fold
 
 class SampleDataWarning(UserWarning):
     """MNIST was asked for, and its small embedded sample was given."""
-
-
-def list_sources(pattern: str = "*") -> list[SourceInfo]:
-    """What is known of each data set that :func:`load` takes by name.
-
-    Example:
-        >>> [info.name for info in list_sources("*-mnist")]
-        ['fashion-mnist', 'emnist-mnist']
-    """
-    return [info for name, info in CATALOG.items() if fnmatch.fnmatch(name, pattern)]
 
 
 def source_info(name: str) -> SourceInfo:
@@ -124,14 +113,6 @@ def load(
 
 class NotHereError(DataError):
     """The data set is not on this machine and could not be brought here."""
-
-
-def locate(info: SourceInfo, data_dir: FolderName = None) -> Located | None:
-    """Where the files of a set lie on this machine: the user's folder first, then the cache."""
-    for root in (users_folder(data_dir), cache_folder()):
-        if root is not None and (located := find(info, root)):
-            return located
-    return None
 
 
 def find_source(info: SourceInfo, data_dir: FolderName = None, *, download: bool = True) -> tuple[Located, Verified]:

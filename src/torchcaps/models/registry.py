@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import importlib
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from safetensors import SafetensorError
 
 from torchcaps.errors import TorchcapsError
+from torchcaps.models.catalog import NETWORKS
 from torchcaps.models.shipped import list_pretrained, shipped_folder
 
 if TYPE_CHECKING:
@@ -143,3 +145,8 @@ def _read(config: Path) -> tuple[str, dict[str, Any]]:
 
 def _first_lines(error: Exception, count: int = 3) -> str:
     return " ".join(line.strip() for line in str(error).splitlines()[:count])
+
+
+# The package's own networks register themselves; last, since their modules import this one.
+for _network in NETWORKS:
+    importlib.import_module(f"torchcaps.models.{_network.module}")

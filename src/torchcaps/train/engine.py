@@ -21,7 +21,7 @@ from torchcaps.train.ema import WeightAverage
 from torchcaps.train.feed import Feed, steps_of, steps_per_epoch
 from torchcaps.train.guard import check_loss, weights_are_finite
 from torchcaps.train.interrupt import StopRequest
-from torchcaps.train.log import LogSink
+from torchcaps.train.log import LogSink, ProgressSink
 from torchcaps.train.objective import Objective
 from torchcaps.train.recipe import Recipe, RecipeError
 from torchcaps.train.run_folder import RunFolder, RunFolderError
@@ -65,6 +65,7 @@ class Engine:
         self.optimizer = make_optimizer(recipe.optimizer, self.model, device)
         self.done = 0
         self.sinks: list[LogSink] = []
+        self.progress: ProgressSink | None = None
         self.tensorboard: TensorBoardLog | None = None
         self.last_record: dict[str, Any] = {}
         self.seconds = 0.0  # of training, over all processes that took part one after the other
@@ -151,6 +152,8 @@ class Engine:
             last = self.done == self.total_steps
             if self.done % self.periods.record == 0 or last:
                 self._record(runner.mode)
+            if self.progress is not None:
+                self.progress.step(self.done)
             if self.feed.validation_count and (self.done % self.periods.validate == 0 or last):
                 self._validate()
                 if self._finish_early() and not last:

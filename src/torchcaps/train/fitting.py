@@ -148,7 +148,8 @@ def _open_logs(engine: Engine, resume: bool, progress: bool) -> None:
     if engine.tensorboard is not None:
         engine.sinks.append(engine.tensorboard)
     if progress:
-        engine.sinks.append(make_progress(engine.total_steps, engine.done, engine.recipe.name))
+        engine.progress = make_progress(engine.total_steps, engine.done, engine.recipe.name)
+        engine.sinks.append(engine.progress)
 
 
 def _describe(source: Source, engine: Engine) -> dict[str, Any]:
