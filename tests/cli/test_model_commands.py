@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -241,3 +244,20 @@ def test_exported_weights_know_their_classes_and_how_to_prepare_pictures(place):
     assert exported.class_names == shipped.class_names
     assert exported.recipe == shipped.recipe
     assert main(["export", "plain", "--format", "safetensors", "--out", "plain"]) == 0
+
+
+@pytest.mark.parametrize("backend", ["module://matplotlib_inline.backend_inline", "nonsense"])
+def test_a_backend_that_is_not_here_does_not_keep_figures_from_being_drawn(backend, place):
+    """As a program inherits it that a notebook starts; it is read when matplotlib is imported, so in a new process."""
+    if backend != "nonsense" and importlib.util.find_spec("matplotlib_inline"):
+        pytest.skip("Jupyter's backend is installed here")
+    arguments = ["tweak", "runs/demo-seed0", "--class", "5", "--out", "grid.png"]
+    done = subprocess.run(
+        [sys.executable, "-m", "torchcaps", *arguments],
+        env=os.environ | {"MPLBACKEND": backend},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    with Image.open("grid.png") as grid:
+        assert grid.height > grid.width

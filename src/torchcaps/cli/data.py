@@ -94,8 +94,13 @@ def fetch_command(name: KnownName, data_dir: DataDir = None) -> None:
 
 @data_app.command("info", epilog="Example: torchcaps data info folder:my/pictures --size 32")
 def info_command(name: Name, data_dir: DataDir = None, size: Size = None, strict: Strict = False) -> None:
-    """Read a data set and show its shape, splits, licence, origin and how many examples each class has."""
-    _print_source(_load(name, data_dir, size, strict))
+    """Read a data set and show its shape, splits, licence, origin and how many examples each class has.
+
+    Files that were skipped are named, and images that are there twice: under two classes, or in training and in test.
+    """
+    source = _load(name, data_dir, size, strict)
+    _print_source(source)
+    _print_repeats(source)
 
 
 @data_app.command("verify", epilog="Example: torchcaps data verify mnist")
@@ -199,3 +204,16 @@ def _print_source(source: Source) -> None:
         say(f"\n{len(source.skipped):,} skipped:")
         for line in source.skipped:
             say(f"  {line}")
+
+
+def _print_repeats(source: Source) -> None:
+    from torchcaps.data.repeats import find_repeats
+
+    repeats = find_repeats(source)
+    for remark in repeats.remarks:
+        to_stderr(f"WARNING: {remark}", typer.colors.YELLOW, bold=True)
+    for groups, where in ((repeats.in_two_classes, "under two classes"), (repeats.in_two_splits, "in two splits")):
+        if groups:
+            say(f"\n{len(groups):,} images {where}:")
+            for files in groups:
+                say(f"  {' = '.join(files)}")

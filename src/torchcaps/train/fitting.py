@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchcaps.data.repeats import find_repeats
 from torchcaps.data.source import Source
 from torchcaps.models import Model, from_pretrained
 from torchcaps.train.distributed import joined_world
@@ -110,12 +111,8 @@ def fit(
         source = source or load_source(recipe, data_dir)
         if resume:
             folder.check_data(source.classes, len(source.train))
-        if source.skipped and world.is_main:
-            warnings.warn(
-                f"{len(source.skipped):,} files or folders were skipped; "
-                f"torchcaps data info {shlex.quote(source.name)} names them",
-                stacklevel=2,
-            )
+        if world.is_main:
+            _warn_of_data(source)
         engine = Engine(recipe, source, folder, world)
         if resume:
             engine.resume()
@@ -150,6 +147,15 @@ def _open_logs(engine: Engine, resume: bool, progress: bool) -> None:
     if progress:
         engine.progress = make_progress(engine.total_steps, engine.done, engine.recipe.name)
         engine.sinks.append(engine.progress)
+
+
+def _warn_of_data(source: Source) -> None:
+    """What people should know of their own data before hours are spent on it."""
+    look = f"torchcaps data info {shlex.quote(source.name)}"
+    if source.skipped:
+        warnings.warn(f"{len(source.skipped):,} files or folders were skipped; {look} names them", stacklevel=3)
+    for remark in find_repeats(source).remarks:
+        warnings.warn(f"{remark}. {look} names all", stacklevel=3)
 
 
 def _describe(source: Source, engine: Engine) -> dict[str, Any]:

@@ -6,10 +6,13 @@ ink becomes the colour of the page's text, so that one figure is readable on whi
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import io
+import os
 import re
+import sys
 import warnings
 from collections.abc import Callable
 from html import escape
@@ -20,6 +23,7 @@ from torchcaps.errors import TorchcapsError
 __all__ = ["BLUE", "GREEN", "INK", "MUTED", "ORANGE", "VERMILION", "new_figure", "styled", "to_png", "to_svg"]
 
 Arguments = ParamSpec("Arguments")
+BACKEND = "MPLBACKEND"
 
 BLUE, VERMILION, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
 INK, MUTED = "#1f2328", "#8c959f"
@@ -58,11 +62,25 @@ STYLE = {
 
 
 def matplotlib() -> Any:
-    """The library, or a word on how to get it."""
+    """The library, or a word on how to get it.
+
+    Figures need no backend. The environment may name one that is not here, as Jupyter's is not in a program that a
+    notebook starts, and the library cannot be imported then; so the name is set afterwards, where it is one.
+    """
+    if (imported := sys.modules.get("matplotlib")) is not None:
+        return imported
+    backend = os.environ.pop(BACKEND, "")
     try:
-        return importlib.import_module("matplotlib")
+        library = importlib.import_module("matplotlib")
     except ImportError as error:
         raise TorchcapsError('figures need matplotlib; install it with: pip install "torchcaps[figures]"') from error
+    finally:
+        if backend:
+            os.environ[BACKEND] = backend
+    if backend:
+        with contextlib.suppress(ValueError):
+            library.rcParams["backend"] = backend
+    return library
 
 
 def new_figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
