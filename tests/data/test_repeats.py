@@ -86,6 +86,8 @@ def test_data_info_names_all(mixed, capsys):
 
 def test_training_warns_and_goes_on(mixed, tmp_path):
     recipe = tiny_recipe(f"data.source=folder:{mixed}", "data.validation=0", "training.steps=1")
-    with pytest.warns(UserWarning, match=r"2 images are there twice, under two classes: .*data info folder:.* names all"):
+    with pytest.warns(
+        UserWarning, match=r"2 images are there twice, under two classes: .*data info folder:.* names all"
+    ):
         fit(recipe, run_dir=tmp_path / "run", device="cpu", progress=False)
     assert (tmp_path / "run" / "final" / "model.safetensors").is_file()

@@ -7,16 +7,24 @@ import re
 import shutil
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 import torch
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
 
 import torchcaps
 from small_runs import shared_run
+from torchcaps.data import sample_digits
+from torchcaps.data.source import Split
 from torchcaps.eval import figures
+from torchcaps.eval.examples import Examples
+from torchcaps.eval.figures.style import short_names
 from torchcaps.eval.report import make_report
 from torchcaps.eval.report.comparison import run_labels, seed_groups
 from torchcaps.eval.report.markup import facts_table, length_bars, table
-from torchcaps.eval.report.measured import measure_run
+from torchcaps.eval.report.measured import MeasuredRun, measure_run
+from torchcaps.eval.runs import Run
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
@@ -189,13 +197,20 @@ def test_many_classes_show_the_longest_and_the_true_ones():
     assert 'class="named"' in bars
 
 
-@pytest.mark.parametrize(("count", "names"), [(3, ["circle", "square", "triangle"]), (10, ["ci", "sq", "tr"])])
+@pytest.mark.parametrize(("count", "names"), [(3, ["circle", "square", "triangle"]), (10, ["3", "4", "5"])])
 def test_bars_are_as_large_for_few_classes_and_leave_room_for_their_names(count, names):
     classes = ("circle", "square", "triangle", *map(str, range(3, count)))
     here = torch.zeros(count, dtype=torch.bool)
     bars = length_bars(torch.rand(count), classes, here, here)
     assert 'viewBox="0 0 120 55"' in bars
     assert re.findall(r">(\w+)</text>", bars)[:3] == names
+    assert re.findall(r"<title>(\w+) ", bars) == list(classes)
+
+
+def test_a_long_name_below_a_bar_is_shortened_in_its_middle():
+    here = torch.zeros(2, dtype=torch.bool)
+    bars = length_bars(torch.rand(2), ("normal without finding", "pneumonia"), here, here)
+    assert re.findall(r">([^<]+)</text>", bars) == ["normal…nding", "pneumonia"]
 
 
 def test_a_routing_that_decides_nothing_is_drawn_as_a_flat_line():
@@ -217,6 +232,110 @@ def test_a_matrix_of_many_classes_has_no_numbers():
     assert not figure.axes[0].texts
     small = figures.confusion_figure(torch.eye(3) * 9, ("a", "b", "c"))
     assert [text.get_text() for text in small.axes[0].texts] == ["9"] * 3
+
+
+LONG_NAMES = {
+    2: ("normal chest X-ray without finding", "pneumonia (bacterial or viral)"),
+    3: ("circle", "equilateral triangle", "square with rounded corners"),
+    10: ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+    40: tuple(f"person number {number:02} of all the faces" for number in range(40)),
+}
+
+
+@pytest.mark.parametrize("names", LONG_NAMES.values(), ids=map(str, LONG_NAMES))
+@pytest.mark.parametrize("kind", ["confusion", "reconstruction", "pairs"])
+def test_no_name_is_cut_or_printed_over_another(kind, names):
+    J = min(len(names), 12)
+    images = torch.rand(J, 1, 28, 28)
+    if kind == "confusion":
+        drawing = figures.confusion_figure(torch.eye(len(names)) * 9, names)
+    elif kind == "reconstruction":
+        drawing = figures.reconstruction_figure(images, images, names[:J])
+    else:
+        pairs = [(f"{name}, {names[0]}",) * 3 for name in names[:J]]
+        drawing = figures.pairs_figure(images, images[:, None].expand(-1, 2, -1, -1, -1), pairs)
+    check_texts(drawing)
+
+
+def check_texts(drawing) -> None:
+    """Every text lies inside the figure, and the corners of none inside another, turned as it is."""
+    FigureCanvasAgg(drawing).draw()
+    shown = [text for text in drawing.findobj(Text) if text.get_visible() and text.get_text()]
+    assert len({text.get_text() for text in shown}) > 1
+    boxes = [corners(text) for text in shown]
+    width, height = drawing.canvas.get_width_height()
+    for text, box in zip(shown, boxes, strict=True):
+        assert box.min() > -1, text
+        assert (box <= (width + 1, height + 1)).all(), text
+    for place, box in enumerate(boxes):
+        for other in range(len(boxes)):
+            assert other == place or not overlap(box, boxes[other]), (shown[place], shown[other])
+
+
+def corners(text: Text) -> np.ndarray:
+    """``[4, 2]`` in pixels: the box of the text as if it were level, turned about the place that it hangs on."""
+    turn = text.get_rotation()
+    angle, mode = math.radians(turn), text.get_rotation_mode()
+    around = text.get_window_extent()
+    if turn % 90 == 0:
+        return around.corners()[[0, 1, 3, 2]]
+    text.set_rotation(0)
+    level = text.get_window_extent()
+    text.set_rotation(turn)
+    assert mode == "anchor"
+    pivot = np.array(text.get_transform().transform(text.get_unitless_position()))
+    rotation = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
+    return (level.corners()[[0, 1, 3, 2]] - pivot) @ rotation + pivot
+
+
+def overlap(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two convex boxes share more than a pixel, by the theorem of separating axes."""
+    for box in (one, other):
+        for start, end in zip(box, np.roll(box, 1, axis=0), strict=True):
+            along = end - start
+            normal = np.array([-along[1], along[0]]) / max(np.hypot(*along), 1e-9)
+            a, b = one @ normal, other @ normal
+            if min(a.max(), b.max()) - max(a.min(), b.min()) <= 1:
+                return False
+    return True
+
+
+def test_names_that_differ_in_the_middle_stay_different():
+    assert short_names(["alpha", "beta"], 10) == ["alpha", "beta"]
+    assert short_names(["pneumonia of children", "no finding"], 10) == ["pneum…dren", "no finding"]
+    assert short_names(LONG_NAMES[40], 28)[:2] == ["…00…", "…01…"]
+
+
+def two_class_run(folder, files: tuple[str, ...] | None) -> MeasuredRun:
+    """A network that has learned nothing, on forty digits, with the names of their files."""
+    model = torchcaps.create_model("small-cnn", channels=4, hidden=8, num_classes=2).eval()
+    digits = sample_digits("test")
+    split = Split(digits.images[:40], torch.arange(40) % 2, files=files)
+    examples = Examples("folder:own", "test", LONG_NAMES[2], split)
+    return MeasuredRun(Run(folder, str(folder)), model, examples, examples.evaluate(model), "run1")
+
+
+def test_two_classes_have_a_section_and_mistakes_have_files(tmp_path):
+    files = tuple(f"{LONG_NAMES[2][number % 2]}/scan {number}.png" for number in range(40))
+    measured = two_class_run(tmp_path, files)
+    made = make_report([measured])
+    page = check_page(made.page)
+    assert "One class against the other" in page.headings
+    assert "roc" in made.drawings
+    result = measured.result
+    for positive in range(2):
+        for name, share in result.two_class_metrics(positive).items():
+            assert f"<td>{name}</td>" in made.page
+            assert share is None or f"{share.count:,} of {share.total:,}" in made.page
+    assert f"Area: {result.roc_curve(1)}" in made.page
+    for position in result.wrong()[:24].tolist():
+        assert f'<span class="file">{files[position]}</span>' in made.page
+
+
+def test_without_files_a_mistake_has_its_position(tmp_path):
+    measured = two_class_run(tmp_path, None)
+    first = int(measured.result.wrong()[0])
+    assert f'<span class="file">example {first}</span>' in make_report([measured]).page
 
 
 def test_difference_colours_tell_bright_from_dark():

@@ -34,7 +34,7 @@ class Repeats:
             (self.in_two_splits, "in two splits", "what is trained on should not be tested on"),
         )
         return [
-            f"{len(groups):,} image{'s are' if len(groups) > 1 else ' is'} there twice, {where}: {_named(groups)}; {advice}"
+            f"{_counted(groups)} there twice, {where}: {_named(groups)}; {advice}"
             for groups, where, advice in kinds
             if groups
         ]
@@ -67,6 +67,10 @@ def _file(source: Source, part: str, position: int) -> str:
     files = source.splits[part].files
     assert files is not None
     return files[position]
+
+
+def _counted(groups: Sequence[Sequence[str]]) -> str:
+    return "1 image is" if len(groups) == 1 else f"{len(groups):,} images are"
 
 
 def _named(groups: Sequence[Sequence[str]]) -> str:

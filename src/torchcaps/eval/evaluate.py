@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,12 +19,23 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.eval import metrics
 from torchcaps.eval.intervals import Proportion
 from torchcaps.eval.precision import full_precision
+from torchcaps.eval.two_classes import RocCurve, TwoClassMetrics, roc_curve, two_class_metrics
 from torchcaps.models import CapsuleModel, Model
 from torchcaps.models.mode import evaluation_mode
 
-__all__ = ["EvaluationResult", "Watch", "can_reconstruct", "check_size", "evaluate", "evaluate_pairs", "spread_pairs"]
+__all__ = [
+    "CLASS_COLUMNS",
+    "EvaluationResult",
+    "Watch",
+    "can_reconstruct",
+    "check_size",
+    "evaluate",
+    "evaluate_pairs",
+    "spread_pairs",
+]
 
 BATCH_SIZE = 500
+CLASS_COLUMNS = ("class", "examples", "wrong", "error", "most often taken for")  # of class_rows
 Watch = Callable[[int, int], None]  # told how many of how many examples are done
 
 
@@ -85,8 +96,48 @@ class EvaluationResult:
         return metrics.calibration(self.scores, self.labels)
 
     @property
+    def has_two_classes(self) -> bool:
+        """Whether every example shows one of two classes."""
+        return not self.is_multi_label and self.scores.shape[1] == 2
+
+    def two_class_metrics(self, positive: int) -> TwoClassMetrics:
+        """Sensitivity, specificity and precision where class ``positive`` is the positive one of two."""
+        self._check_two_classes()
+        return two_class_metrics(self.named[:, 1].long(), self.labels, positive)
+
+    def roc_curve(self, positive: int) -> RocCurve | None:
+        """By the score of class ``positive`` less that of the other, which decides; its area is that of either class.
+
+        There is none where all examples are of one class.
+        """
+        self._check_two_classes()
+        scores = self.scores.double()
+        return roc_curve(scores[:, positive] - scores[:, 1 - positive], self.labels == positive)
+
+    def _check_two_classes(self) -> None:
+        if not self.has_two_classes:
+            raise ValueError(
+                f"these metrics are of one of two classes an example, got {self.scores.shape[1]} classes and labels of "
+                f"shape {list(self.labels.shape)}"
+            )
+
+    @property
     def mean_reconstruction_error(self) -> float | None:
         return None if self.reconstruction_errors is None else float(self.reconstruction_errors.double().mean())
+
+    def class_rows(self, classes: Sequence[str]) -> list[tuple[str, ...]]:
+        """Of each class, in words: name, examples, wrong ones, error, and what it is most often taken for."""
+        rows: list[tuple[str, ...]] = []
+        confusion = self.confusion
+        for j, name in enumerate(classes):
+            total, right = float(self.truth[:, j].sum()), float(confusion[j, j])
+            others = confusion[j].clone()
+            others[j] = 0
+            worst = int(others.argmax())
+            share = f"{100 * (total - right) / total:.2f} %" if total else "–"
+            taken = f"{classes[worst]} ({float(others[worst]):.4g})" if others[worst] > 0 else ""
+            rows.append((name, f"{total:.0f}", f"{total - right:.0f}", share, taken))
+        return rows
 
     def wrong(self) -> Tensor:
         """Positions of the examples that are wrong, the most confident mistake first."""

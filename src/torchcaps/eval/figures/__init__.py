@@ -6,6 +6,7 @@ from torchcaps.eval.figures.charts import (
     curves_figure,
     entropy_figure,
     intervals_figure,
+    roc_figure,
 )
 from torchcaps.eval.figures.comparison import (
     BesidePublished,
@@ -45,6 +46,7 @@ __all__ = [
     "picture_grid",
     "published_figure",
     "reconstruction_figure",
+    "roc_figure",
     "sweep_figure",
     "sweeps_figure",
     "to_png",

@@ -9,16 +9,40 @@ from typing import Any
 
 from torch import Tensor
 
-from torchcaps.eval.figures.style import BLUE, GREEN, INK, MUTED, ORANGE, VERMILION, new_figure, styled
+from torchcaps.eval.figures.style import (
+    BLUE,
+    GREEN,
+    INK,
+    LETTER_INCHES,
+    MUTED,
+    ORANGE,
+    SLANT,
+    VERMILION,
+    new_figure,
+    short,
+    short_names,
+    styled,
+)
 from torchcaps.eval.intervals import Proportion
 from torchcaps.eval.metrics import Calibration
+from torchcaps.eval.two_classes import RocCurve
 
-__all__ = ["calibration_figure", "confusion_figure", "curves_figure", "entropy_figure", "intervals_figure"]
+__all__ = [
+    "calibration_figure",
+    "confusion_figure",
+    "curves_figure",
+    "entropy_figure",
+    "intervals_figure",
+    "roc_figure",
+]
 
 LINES = (BLUE, VERMILION, GREEN, ORANGE)
 DASHES = ("-", "--", ":", "-.")  # so that lines differ without colour, too
 UNDECIDED = 0.01  # nats; a routing that stays this close to ln J is drawn as a flat line
 LARGEST_MATRIX = 26  # classes; beyond this the cells are too small to hold a number
+CELL_INCHES, FEWEST_INCHES = 0.42, 1.3  # of a class in the confusion matrix, of all where there are few
+LONGEST_NAME = 28  # letters of a class; the middle of longer ones is left out
+LONGEST_RUN = 40
 Points = Sequence[tuple[float, float]]
 
 
@@ -57,8 +81,13 @@ def confusion_figure(confusion: Tensor, classes: Sequence[str]) -> Any:
     """Rows are the truth, columns what the model said; right in blue, wrong in vermilion, stronger when more often."""
     J = len(classes)
     rows = confusion.tolist()
-    side = min(7.0, 1.2 + 0.42 * J)
-    figure, axes = new_figure(side, side)
+    ticks = range(J) if J <= LARGEST_MATRIX else range(0, J, math.ceil(J / LARGEST_MATRIX))
+    every = short_names(classes, LONGEST_NAME)
+    names = [every[tick] for tick in ticks]
+    slanted = max(map(len, names)) > 3
+    cells, words = min(5.8, CELL_INCHES * J), LETTER_INCHES * max(map(len, names))
+    below = SLANT * words if slanted else LETTER_INCHES
+    figure, axes = new_figure(max(cells, FEWEST_INCHES) + words + 0.6, max(cells, FEWEST_INCHES) + below + 0.6)
     rectangle = importlib.import_module("matplotlib.patches").Rectangle
     largest_wrong = max((rows[i][j] for i in range(J) for j in range(J) if i != j), default=0) or 1
     for i, row in enumerate(rows):
@@ -72,10 +101,10 @@ def confusion_figure(confusion: Tensor, classes: Sequence[str]) -> Any:
             axes.add_patch(cell)
             if J <= LARGEST_MATRIX:
                 axes.text(j, i, f"{count:.4g}", ha="center", va="center", fontsize=8, color=INK)
-    ticks = range(J) if J <= LARGEST_MATRIX else range(0, J, math.ceil(J / LARGEST_MATRIX))
-    names = [classes[tick] for tick in ticks]
-    long_names = max(map(len, names)) > 3
-    axes.set_xticks(list(ticks), names, rotation=45 if long_names else 0, ha="right" if long_names else "center")
+    axes.set_xticks(list(ticks), names, rotation=45 if slanted else 0, ha="right" if slanted else "center")
+    if slanted:
+        for label in axes.get_xticklabels():
+            label.set_rotation_mode("anchor")  # the end of a name stands below its column
     axes.set_yticks(list(ticks), names)
     axes.set(
         xlim=(-0.5, J - 0.5), ylim=(J - 0.5, -0.5), xlabel="named by the model", ylabel="true class", aspect="equal"
@@ -108,6 +137,23 @@ def calibration_figure(calibration: Calibration) -> Any:
 
 
 @styled
+def roc_figure(curve: RocCurve, positive: str) -> Any:
+    """Positives found against negatives taken for positives, for every threshold; chance is the dashed diagonal."""
+    figure, axes = new_figure(3.9, 3.6)
+    axes.plot([0, 1], [0, 1], color=MUTED, linestyle="--", linewidth=1, label="chance")
+    axes.plot(curve.false_positives.tolist(), curve.true_positives.tolist(), color=BLUE, label=f"area {curve.area:.4f}")
+    axes.set(
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.04),
+        xlabel=f"others taken for {short(positive, LONGEST_NAME)}",
+        ylabel=f"share of {short(positive, LONGEST_NAME)} found",
+    )
+    axes.grid()
+    axes.legend(loc="lower right")
+    return figure
+
+
+@styled
 def entropy_figure(entropy: Tensor, num_classes: int) -> Any:
     """Coupling entropy after each iteration: mean and the middle 80 % of the pictures; ``entropy`` is ``[R, B]``."""
     figure, axes = new_figure(3.9, 3.6)
@@ -136,7 +182,7 @@ def intervals_figure(errors: Mapping[str, Proportion]) -> Any:
         low, high = (100 * bound for bound in error.interval)
         axes.plot([low, high], [place, place], color=BLUE, linewidth=2.4, alpha=0.6, solid_capstyle="butt")
         axes.plot([error.percent], [place], color=BLUE, marker="o", markersize=6)
-    axes.set_yticks(range(len(errors)), list(errors))
+    axes.set_yticks(range(len(errors)), short_names(list(errors), LONGEST_RUN))
     axes.set_ylim(len(errors) - 0.5, -0.5)
     axes.set_xlim(left=0)
     axes.set_xlabel("error in % and 95 % interval")

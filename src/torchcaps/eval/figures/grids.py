@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from torchcaps.eval.drawings import TWEAKS
-from torchcaps.eval.figures.style import new_figure, styled
+from torchcaps.eval.figures.style import LETTER_INCHES, SLANT, new_figure, short, short_names, styled
 
 __all__ = [
     "captioned_pictures",
@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 CELL_INCHES = 0.6
+LONGEST_NAME, LONGEST_LINE = 28, 20  # letters of a class above a column, of a line below a picture
 TOO_BRIGHT = (0xD5 / 255, 0x5E / 255, 0x00 / 255)  # vermilion
 TOO_DARK = (0x56 / 255, 0xB4 / 255, 0xE9 / 255)  # sky blue
 FIRST_DIGIT, SECOND_DIGIT = (1.0, 0.62, 0.0), (0.2, 0.72, 1.0)  # orange and sky blue, as light on black
@@ -68,14 +69,20 @@ def picture_grid(
     across, down = CELL_INCHES * columns, CELL_INCHES * len(rows) * height / width
     label_inches = 0.1 * max((len(label) for label in row_labels), default=0)
     heading_inches = 0.25 * (bool(title) + bool(column_title) + bool(column_labels) + 2 * bool(captions))
-    figure, axes = new_figure(across + label_inches + 0.2, down + heading_inches + 0.2)
+    column_labels = short_names(column_labels, LONGEST_NAME)
+    slanted, upright = _slant(column_labels), _slant(line for caption in captions for line in caption.splitlines())
+    overhang = SLANT * slanted
+    figure, axes = new_figure(across + label_inches + overhang + 0.2, down + heading_inches + overhang + upright + 0.2)
     axes.imshow(sheet, interpolation="none", aspect="equal")
     column_places = [j * (width + gap) + (width - 1) / 2 for j in range(columns)]
     row_places = [i * (height + gap) + (height - 1) / 2 for i in range(len(rows))]
     axes.set_yticks(row_places[: len(row_labels)], list(row_labels))
-    axes.set_xticks(column_places[: len(captions)], list(captions), fontsize=8)
+    axes.set_xticks(column_places[: len(captions)], list(captions), fontsize=8, rotation=90 if upright else 0)
     upper = axes.secondary_xaxis("top")
-    upper.set_xticks(column_places[: len(column_labels)], list(column_labels))
+    upper.set_xticks(column_places[: len(column_labels)], column_labels)
+    if slanted:
+        for label in upper.get_xticklabels():
+            label.set(rotation=45, ha="left", rotation_mode="anchor")
     upper.set_xlabel(column_title)
     for place in (axes, upper):
         place.tick_params(length=0)
@@ -85,9 +92,18 @@ def picture_grid(
     return figure
 
 
+def _slant(labels: Iterable[str]) -> float:
+    """Inches of the longest label where one is wider than a column, so that all of them must be turned; else 0."""
+    longest = LETTER_INCHES * max(map(len, labels), default=0)
+    return longest if longest > CELL_INCHES else 0.0
+
+
 @styled
 def captioned_pictures(images: Tensor, captions: Sequence[str], columns: int = 11) -> Any:
-    """Pictures ``[B, C, H, W]``, so many in a row, each with a caption of its own of two short lines below it."""
+    """Pictures ``[B, C, H, W]``, so many in a row, each with a caption of two or three short lines below it.
+
+    The middle of a long line is left out.
+    """
     images = displayable(images)
     columns = min(columns, len(images))
     height, width = images.shape[-2:]
@@ -100,7 +116,8 @@ def captioned_pictures(images: Tensor, captions: Sequence[str], columns: int = 1
     for place, (picture, caption) in enumerate(zip(images, captions, strict=True)):
         top, left = place // columns * row, place % columns * column
         sheet[top : top + height, left : left + width] = _opaque(picture)
-        axes.text(left + (width - 1) / 2, top + height + 1, caption, fontsize=6.5, ha="center", va="top")
+        words_below = "\n".join(short(line, LONGEST_LINE) for line in caption.splitlines())
+        axes.text(left + (width - 1) / 2, top + height + 1, words_below, fontsize=6.5, ha="center", va="top")
     axes.imshow(sheet, interpolation="none", aspect="equal")
     axes.set_axis_off()
     return figure
@@ -121,7 +138,7 @@ def dimension_figure(grid: Tensor, class_name: str, steps: Sequence[float] = TWE
         [list(row) for row in displayable(grid)],
         [str(dimension + 1) for dimension in range(len(grid))],
         [f"{step:+.2f}".replace("-", "−") if step else "0" for step in steps],
-        title=f"Each dimension of the capsule of class {class_name}, moved and drawn",
+        title=f"Each dimension of the capsule of class {short(class_name, LONGEST_NAME)}, moved and drawn",
         column_title="added to the dimension",
     )
 
@@ -137,7 +154,10 @@ def pairs_figure(images: Tensor, drawn: Tensor, columns: Sequence[tuple[str, str
     images, drawn = displayable(images), displayable(drawn)
     first, second = (torch.tensor(colour).view(1, 3, 1, 1) for colour in (FIRST_DIGIT, SECOND_DIGIT))
     together = (drawn[:, 0] * first + drawn[:, 1] * second).clamp(max=1)
-    captions = [f"L {labels}\nR {capsules}\nP {named}" for labels, capsules, named in columns]
+    captions = [
+        "\n".join(f"{mark} {short(names, LONGEST_NAME)}" for mark, names in zip("LRP", column, strict=True))
+        for column in columns
+    ]
     rows = [list(images), list(together), list(drawn[:, 0] * first), list(drawn[:, 1] * second)]
     return picture_grid(rows, ("input", "both drawn", "first", "second"), title=title, captions=captions)
 

@@ -14,16 +14,33 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, ParamSpec
 
 from torchcaps.errors import TorchcapsError
 
-__all__ = ["BLUE", "GREEN", "INK", "MUTED", "ORANGE", "VERMILION", "new_figure", "styled", "to_png", "to_svg"]
+__all__ = [
+    "BLUE",
+    "GREEN",
+    "INK",
+    "LETTER_INCHES",
+    "MUTED",
+    "ORANGE",
+    "SLANT",
+    "VERMILION",
+    "new_figure",
+    "short",
+    "short_names",
+    "styled",
+    "to_png",
+    "to_svg",
+]
 
 Arguments = ParamSpec("Arguments")
 BACKEND = "MPLBACKEND"
+LETTER_INCHES = 0.08  # of a letter of 9 points, more than the mean
+SLANT = 0.71  # share of a name's length that it is high, or wide, at 45°
 
 BLUE, VERMILION, GREEN, ORANGE = "#0072b2", "#d55e00", "#009e73", "#e69f00"
 INK, MUTED = "#1f2328", "#8c959f"
@@ -88,6 +105,28 @@ def new_figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]
     matplotlib()
     figure = importlib.import_module("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(1, columns)
+
+
+def short(name: str, most: int) -> str:
+    """A name with the middle left out where it has more than so many letters: both ends tell names apart."""
+    if len(name) <= most:
+        return name
+    tail = (most - 1) // 2
+    return f"{name[: most - 1 - tail]}…{name[len(name) - tail :]}"
+
+
+def short_names(names: Sequence[str], most: int) -> list[str]:
+    """Every name :func:`short`; where different ones would look alike, without what all begin and end with."""
+    cut = [short(name, most) for name in names]
+    if len(set(cut)) == len(set(names)):
+        return cut
+    start = _common_start(names)
+    end = _common_start([name[start:][::-1] for name in names])
+    return [short(f"…{name[start : len(name) - end]}…", most) for name in names]
+
+
+def _common_start(names: Sequence[str]) -> int:
+    return next((place for place, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1), 0)
 
 
 def styled(make_figure: Callable[Arguments, Any]) -> Callable[Arguments, Any]:

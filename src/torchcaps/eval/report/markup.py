@@ -14,10 +14,12 @@ from torch import Tensor
 
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.figures.grids import displayable
+from torchcaps.eval.figures.style import short
 
 __all__ = ["details", "escape", "facts_table", "figure", "length_bars", "picture", "table"]
 
 MOST_BARS = 12
+FEWEST_LETTERS = 6  # of a shortened name
 BARS_WIDTH, SLOT, LETTER = 120, 12, 4.6  # of the whole drawing, of a bar with its gap at least, of a letter below it
 
 
@@ -71,7 +73,8 @@ def picture(image: Tensor, description: str) -> str:
 def length_bars(scores: Tensor, classes: Sequence[str], truth: Tensor, named: Tensor) -> str:
     """A bar for each class as high as its capsule is long; true classes blue, others that were named vermilion.
 
-    With many classes the longest ones, and the true ones, are shown; names have as many letters as there is room for.
+    With many classes the longest ones, and the true ones, are shown. A name for which there is no room is shortened,
+    or left out where only a few letters would be left; every bar says its name where a pointer rests on it.
     """
     J = len(classes)
     shown = list(range(J))
@@ -81,14 +84,17 @@ def length_bars(scores: Tensor, classes: Sequence[str], truth: Tensor, named: Te
     bars = []
     slot = max(SLOT, BARS_WIDTH / len(shown))
     width, thick = slot * len(shown), min(16, slot * 2 / 3)
+    room = int(slot / LETTER)
     for place, j in enumerate(shown):
         kind = "true" if truth[j] else "named" if named[j] else "other"
         height, middle = 40 * float(scores[j]), slot * (place + 0.5)
         bars.append(
             f'<rect class="{kind}" x="{middle - thick / 2:g}" y="{42 - height:.1f}" width="{thick:g}" '
-            f'height="{height:.1f}"/>'
+            f'height="{height:.1f}"><title>{escape(classes[j])} {float(scores[j]):.2f}</title></rect>'
         )
-        bars.append(f'<text x="{middle:g}" y="52">{escape(classes[j][: int(slot / LETTER)])}</text>')
+        name = classes[j] if len(classes[j]) <= room else short(classes[j], room - 1)
+        if name == classes[j] or room >= FEWEST_LETTERS:
+            bars.append(f'<text x="{middle:g}" y="52">{escape(name)}</text>')
     spoken = ", ".join(f"{classes[j]} {float(scores[j]):.2f}" for j in shown)
     return (
         f'<svg class="bars" role="img" aria-label="Capsule lengths: {escape(spoken, quote=True)}" '

@@ -10,6 +10,9 @@ import torch
 
 from torchcaps.eval import figures
 from torchcaps.eval.drawings import coupling_entropy, dimension_grid, draw
+from torchcaps.eval.evaluate import CLASS_COLUMNS
+from torchcaps.eval.intervals import Proportion
+from torchcaps.eval.mistakes import list_mistakes
 from torchcaps.eval.report import markup
 from torchcaps.eval.report.measured import MeasuredRun
 from torchcaps.models import CapsuleModel
@@ -37,6 +40,8 @@ def run_sections(measured: MeasuredRun) -> Iterator[Section]:
     """Every section that this run has material for, in the order of the page."""
     yield _curves(measured)
     yield _confusion(measured)
+    if measured.result.has_two_classes:
+        yield _two_classes(measured)
     yield _mistakes(measured)
     if measured.drawing_model is not None:
         if measured.examples.pairs is not None:
@@ -85,30 +90,62 @@ def _confusion(measured: MeasuredRun) -> Section:
     ]
     most = f"Most frequent: {', '.join(worst[:3])}." if worst else "No class was taken for another."
     body = _drawn(measured, "confusion", drawing, f"Confusion matrix. {most}", most)
+    rows = measured.result.class_rows(classes)
+    body += markup.details("Each class in numbers", markup.table(CLASS_COLUMNS, rows, "Errors of each class."))
     note = "Rows are the truth, columns what the model named. Blue is right, vermilion is wrong."
     if measured.result.is_multi_label:
         note += " A class that was missed counts for those named in its place."
     return Section("confusion", "Which classes are confused", note, body, {"confusion": drawing})
 
 
+def _two_classes(measured: MeasuredRun) -> Section:
+    result, classes = measured.result, measured.examples.classes
+    rows = [
+        (name, measure, *(("–", "–", "–") if share is None else _share(share)))
+        for positive, name in enumerate(classes)
+        for measure, share in result.two_class_metrics(positive).items()
+    ]
+    head = ("positive class", "measure", "share", "counted", "95 % interval")
+    body = markup.table(head, rows, "Each class taken as the positive one.", text_columns=2)
+    note = (
+        "Sensitivity: of all positives, those named positive. Specificity: of all negatives, those named negative. "
+        "Precision: of all named positive, those that are."
+    )
+    curve = result.roc_curve(1)
+    if curve is None:
+        return Section("two-classes", "One class against the other", f"{note} All examples are of one class.", body)
+    drawing = figures.roc_figure(curve, classes[1])
+    caption = (
+        f"ROC curve of {classes[1]} (positive) against {classes[0]}, by the length of its capsule less that of the "
+        f"other. Area: {curve}; it is the same for either class."
+    )
+    body += _drawn(measured, "roc", drawing, caption, caption)
+    return Section("two-classes", "One class against the other", note, body, {"roc": drawing})
+
+
+def _share(share: Proportion) -> tuple[str, str, str]:
+    return f"{share.percent:.2f} %", f"{share.count:,} of {share.total:,}", share.interval_text
+
+
 def _mistakes(measured: MeasuredRun) -> Section:
-    result = measured.result
+    result, examples = measured.result, measured.examples
     wrong = result.wrong()
-    shown = wrong[:MOST_MISTAKES]
-    if not len(shown):
+    shown = list_mistakes(result, examples)[:MOST_MISTAKES]
+    if not shown:
         return Section("mistakes", "Mistakes", f"None: all {len(result):,} examples are right.", "")
     items = []
-    for position, image in zip(shown.tolist(), measured.examples.images(shown), strict=True):
-        truth, named = result.truth[position], result.named[position]
+    for one, image in zip(shown, examples.images(wrong[:MOST_MISTAKES]), strict=True):
+        truth, named = result.truth[one.position], result.named[one.position]
         true_name, said = measured.class_names(truth), measured.class_names(named)
-        bars = markup.length_bars(result.scores[position], measured.examples.classes, truth, named)
-        picture = markup.picture(image, f"Example {position}: a {true_name} that was taken for {said}")
-        caption = f"<figcaption>{markup.escape(true_name)} → <strong>{markup.escape(said)}</strong></figcaption>"
+        bars = markup.length_bars(result.scores[one.position], examples.classes, truth, named)
+        picture = markup.picture(image, f"{one.name}: a {true_name} that was taken for {said}")
+        change = f"{markup.escape(true_name)} → <strong>{markup.escape(said)}</strong>"
+        caption = f'<figcaption>{change}<span class="file">{markup.escape(one.name)}</span></figcaption>'
         items.append(f"<li><figure>{picture}{caption}{bars}</figure></li>")
     note = (
         f"{len(wrong):,} of {len(result):,} are wrong"
         + (f"; the {len(shown)} most confident ones are shown" if len(shown) < len(wrong) else "")
-        + ". True class → class named; the bars are the lengths of all capsules, "
+        + ". True class → class named, and the file; the bars are the lengths of all capsules, "
         "the true class in blue, the one named in vermilion."
     )
     return Section("mistakes", "Worst mistakes", note, f'<ul class="mistakes">{"".join(items)}</ul>')
@@ -167,13 +204,14 @@ def _dimensions(measured: MeasuredRun, model: CapsuleModel) -> Section:
     position = candidates[0]  # one that is right, if there is any
     image = measured.examples.images(torch.tensor([position]))[0]
     name = measured.examples.classes[chosen]
+    source = measured.examples.file(position) or f"Test example {position}"
     drawing = figures.dimension_figure(dimension_grid(model, image, chosen), name)
     body = _drawn(
         measured,
         "dimensions",
         drawing,
         f"Grid of pictures: the dimensions of the capsule of class {name}, each moved from −0.25 to 0.25.",
-        f"Test example {position}. Other classes: torchcaps tweak RUN --class NAME --out grid.png",
+        f"{source}. Other classes: torchcaps tweak RUN --class NAME --out grid.png",
     )
     note = (
         "One dimension of the vector is moved at a time, the others stay; what changes in a row is what it stands for."
