@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 import torchcaps
 from published_files import picture_bytes
 from torchcaps.cli.app import main
