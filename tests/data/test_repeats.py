@@ -8,7 +8,7 @@ import pytest
 from published_files import picture_bytes, write_picture_folder
 from torchcaps.cli.app import main
 from torchcaps.data import load, sample_digits
-from torchcaps.data.repeats import Repeats, find_repeats
+from torchcaps.data.repeats import Repeats
 from torchcaps.train import fit
 from training_runs import random_source, tiny_recipe
 
@@ -27,7 +27,7 @@ def mixed(tmp_path):
 
 
 def test_an_image_under_two_classes_is_found_by_its_pixels(mixed):
-    found = find_repeats(load(f"folder:{mixed}"))
+    found = load(f"folder:{mixed}").repeats
     assert {frozenset(group) for group in found.in_two_classes} == {
         frozenset({"cat/003.png", "dog/same.png"}),
         frozenset({"cat/also.bmp", "dog/005.png"}),
@@ -45,7 +45,7 @@ def test_an_image_in_training_and_test_is_found_also_where_the_folders_are_given
     copy(tmp_path, "train/cat/1.png", "test/cat/again.png")
     copy(tmp_path, "train/cat/2.png", "test/dog/wrong.png")
     copy(tmp_path, "train/dog/1.png", "train/dog/twice.png")  # a copy in one class of one split misleads nobody
-    assert find_repeats(load(f"folder:{tmp_path}")) == Repeats(
+    assert load(f"folder:{tmp_path}").repeats == Repeats(
         in_two_classes=(("train/cat/2.png", "test/dog/wrong.png"),),
         in_two_splits=(("train/cat/1.png", "test/cat/again.png"),),
     )
@@ -55,7 +55,7 @@ def test_a_table_of_several_classes_an_image_is_compared_by_all_of_them(mixed, t
     lines = ["cat/003.png,striped;sleeping,train", "dog/same.png,striped,train", "dog/005.png,striped,train"]
     lines += ["cat/also.bmp,striped,test", "cat/000.png,sleeping,test"]
     (mixed / "all.csv").write_text("\n".join(["path,labels,split", *lines]))
-    assert find_repeats(load(f"csv:{mixed / 'all.csv'}")) == Repeats(
+    assert load(f"csv:{mixed / 'all.csv'}").repeats == Repeats(
         in_two_classes=(("cat/003.png", "dog/same.png"),), in_two_splits=(("dog/005.png", "cat/also.bmp"),)
     )
 
@@ -73,7 +73,7 @@ def test_many_are_counted_and_a_few_are_named():
 
 def test_data_without_files_of_its_own_is_left_alone():
     assert sample_digits("train").files is None
-    assert find_repeats(random_source((1, 8, 8))).remarks == []  # its test split is the start of its training split
+    assert random_source((1, 8, 8)).repeats.remarks == []  # its test split is the start of its training split
 
 
 def test_data_info_names_all(mixed, capsys):

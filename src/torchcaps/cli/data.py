@@ -207,9 +207,7 @@ def _print_source(source: Source) -> None:
 
 
 def _print_repeats(source: Source) -> None:
-    from torchcaps.data.repeats import find_repeats
-
-    repeats = find_repeats(source)
+    repeats = source.repeats
     for remark in repeats.remarks:
         to_stderr(f"WARNING: {remark}", typer.colors.YELLOW, bold=True)
     for groups, where in ((repeats.in_two_classes, "under two classes"), (repeats.in_two_splits, "in two splits")):

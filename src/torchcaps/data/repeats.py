@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torchcaps.data.source import Source
+if TYPE_CHECKING:
+    from torchcaps.data.source import Split
 
 __all__ = ["Repeats", "find_repeats"]
 
@@ -40,33 +42,27 @@ class Repeats:
         ]
 
 
-def find_repeats(source: Source) -> Repeats:
-    """Compare all images of a source by their pixels, where each comes from a file of its own.
+def find_repeats(splits: Mapping[str, Split]) -> Repeats:
+    """Compare all images of a source by their pixels; every split has the names of its files.
 
-    An image that stands under two classes is not listed once more for its splits.
+    It is for readers, which see all files anyway: training is told the result and never looks at a test split. An image
+    that stands under two classes is not listed once more for its splits.
     """
     places: defaultdict[bytes, list[tuple[str, int]]] = defaultdict(list)
-    for part, split in source.splits.items():
-        if split.files is not None:
-            for position, pixels in enumerate(split.images.numpy()):
-                places[hashlib.blake2b(pixels.tobytes(), digest_size=16).digest()].append((part, position))
+    for part, split in splits.items():
+        for position, pixels in enumerate(split.images.numpy()):
+            places[hashlib.blake2b(pixels.tobytes(), digest_size=16).digest()].append((part, position))
     in_two_classes, in_two_splits = [], []
     for group in places.values():
         if len(group) == 1:
             continue
-        labels = {tuple(source.splits[part].labels[[position]].flatten().tolist()) for part, position in group}
-        files = tuple(_file(source, part, position) for part, position in group)
+        labels = {tuple(splits[part].labels[[position]].flatten().tolist()) for part, position in group}
+        files = tuple((splits[part].files or ())[position] for part, position in group)
         if len(labels) > 1:
             in_two_classes.append(files)
         elif len({part for part, _ in group}) > 1:
             in_two_splits.append(files)
     return Repeats(tuple(sorted(in_two_classes)), tuple(sorted(in_two_splits)))
-
-
-def _file(source: Source, part: str, position: int) -> str:
-    files = source.splits[part].files
-    assert files is not None
-    return files[position]
 
 
 def _counted(groups: Sequence[Sequence[str]]) -> str:

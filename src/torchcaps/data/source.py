@@ -9,6 +9,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from torchcaps.data.repeats import Repeats
 from torchcaps.errors import DataError
 
 __all__ = ["Source", "Split", "TestSplit", "TrainSplit", "ValidationSplit"]
@@ -90,8 +91,8 @@ class Source:
     """A data set, read and checked.
 
     ``validation`` is set only where the publisher defines one. ``split_rule`` says who divided the examples and how.
-    ``skipped`` has a line for each file or folder that is left out, and why. ``is_sample`` marks data too
-    small for a published figure.
+    ``skipped`` has a line for each file or folder that is left out, and why. ``repeats`` names images that are there
+    twice, where each has a file of its own. ``is_sample`` marks data too small for a published figure.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Source:
     validation: ValidationSplit | None = None
     split_rule: str = "as published"
     skipped: tuple[str, ...] = ()
+    repeats: Repeats = field(default_factory=Repeats)
 
     def __post_init__(self) -> None:
         for part, split in self.splits.items():

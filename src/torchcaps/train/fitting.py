@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchcaps.data.repeats import find_repeats
 from torchcaps.data.source import Source
 from torchcaps.models import Model, from_pretrained
 from torchcaps.train.distributed import joined_world
@@ -154,7 +153,7 @@ def _warn_of_data(source: Source) -> None:
     look = f"torchcaps data info {shlex.quote(source.name)}"
     if source.skipped:
         warnings.warn(f"{len(source.skipped):,} files or folders were skipped; {look} names them", stacklevel=3)
-    for remark in find_repeats(source).remarks:
+    for remark in source.repeats.remarks:
         warnings.warn(f"{remark}. {look} names all", stacklevel=3)
 
 

@@ -11,6 +11,7 @@ import torch
 
 from torchcaps.data.readers.pictures import PICTURE_KINDS, PICTURE_SUFFIXES, decode_pictures
 from torchcaps.data.readers.table import printable, read_csv
+from torchcaps.data.repeats import find_repeats
 from torchcaps.data.source import Source, Split, TestSplit, TrainSplit, ValidationSplit
 from torchcaps.data.splits import path_keys, split_off_test
 from torchcaps.errors import DataError
@@ -77,6 +78,9 @@ def read_picture_folder(
         _check_counts(folder, examples, classes, decoded.skipped)
         train, test = split_off_test(examples, TEST_SHARE, keys=path_keys([names[position] for position in kept]))
         rule = "a fifth held out by path, stratified by class" + ("" if groups is None else ", whole groups")
+    splits: dict[str, Split] = {"train": train, "test": test}
+    if validation is not None:
+        splits["validation"] = validation
     return Source(
         name=f"folder:{folder}",
         train=train,
@@ -92,6 +96,7 @@ def read_picture_folder(
             *classless,
             *_outside(folder, parts if divided else []),
         ),
+        repeats=find_repeats(splits),
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from torchcaps.data.readers.pictures import decode_pictures
+from torchcaps.data.repeats import find_repeats
 from torchcaps.data.source import Source, Split, TestSplit, TrainSplit
 from torchcaps.data.splits import path_keys, split_off_test
 from torchcaps.errors import DataError
@@ -49,6 +50,7 @@ def read_picture_table(
         origin=str(path),
         split_rule="by the column split" if "split" in rows[0] else "a fifth held out by path, stratified by class",
         skipped=decoded.skipped,
+        repeats=find_repeats({"train": train, "test": test}),
     )
 
 
