@@ -97,7 +97,7 @@ def _of_one_run(
     if len(shown) < len(wrong):
         say(f"… and {len(wrong) - len(shown):,} more; torchcaps evaluate {run.folder} --mistakes wrong.csv lists all")
     images = examples.images(torch.tensor([one.position for one in shown]))
-    captions = ["\n→ ".join(one.change.split(" → ")) + f"\n{one.name}" for one in shown]
+    captions = ["\n→ ".join(one.change.split(" → ")) + "\n" + one.name.rsplit("/", 1)[-1] for one in shown]
     say(f"wrote {write_file(out, to_png(captioned_pictures(images, captions, columns)))}")
 
 

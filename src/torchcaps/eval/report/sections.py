@@ -116,8 +116,8 @@ def _two_classes(measured: MeasuredRun) -> Section:
         return Section("two-classes", "One class against the other", f"{note} All examples are of one class.", body)
     drawing = figures.roc_figure(curve, classes[1])
     caption = (
-        f"ROC curve of {classes[1]} (positive) against {classes[0]}, by the length of its capsule less that of the "
-        f"other. Area: {curve}; it is the same for either class."
+        f"ROC curve of {classes[1]} (positive) against {classes[0]}, by its score less that of the other. "
+        f"Area: {curve}; it is the same for either class."
     )
     body += _drawn(measured, "roc", drawing, caption, caption)
     return Section("two-classes", "One class against the other", note, body, {"roc": drawing})
