@@ -329,13 +329,13 @@ def test_two_classes_have_a_section_and_mistakes_have_files(tmp_path):
             assert share is None or f"{share.count:,} of {share.total:,}" in made.page
     assert f"Area: {result.roc_curve(1)}" in made.page
     for position in result.wrong()[:24].tolist():
-        assert f'<span class="file">{files[position]}</span>' in made.page
+        assert f'<span class="soft">{files[position]}</span>' in made.page
 
 
 def test_without_files_a_mistake_has_its_position(tmp_path):
     measured = two_class_run(tmp_path, None)
     first = int(measured.result.wrong()[0])
-    assert f'<span class="file">example {first}</span>' in make_report([measured]).page
+    assert f'<span class="soft">example {first}</span>' in make_report([measured]).page
 
 
 def test_difference_colours_tell_bright_from_dark():

@@ -140,7 +140,8 @@ def _mistakes(measured: MeasuredRun) -> Section:
         bars = markup.length_bars(result.scores[one.position], examples.classes, truth, named)
         picture = markup.picture(image, f"{one.name}: a {true_name} that was taken for {said}")
         change = f"{markup.escape(true_name)} → <strong>{markup.escape(said)}</strong>"
-        caption = f'<figcaption>{change}<span class="file">{markup.escape(one.name)}</span></figcaption>'
+        name = f'<br><span class="soft">{markup.escape(one.name)}</span>'
+        caption = f'<figcaption style="overflow-wrap: anywhere">{change}{name}</figcaption>'
         items.append(f"<li><figure>{picture}{caption}{bars}</figure></li>")
     note = (
         f"{len(wrong):,} of {len(result):,} are wrong"
