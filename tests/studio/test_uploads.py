@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from torchcaps.data import sample_digits
 from torchcaps.studio.tensors import unpack_tensors
-from torchcaps.studio.uploads import centre_digit
+from torchcaps.data.readers.written_digit import find_digit
 
 
 def upload(client, picture: Image.Image, kind: str = "PNG", model: str = "small", invert: str = "auto", **options):
@@ -60,7 +60,7 @@ def test_an_enlarged_digit_comes_back_nearly_the_same():
     """MNIST's rule applied to a digit of MNIST, eight times as large, is nearly the digit itself."""
     digit = sample_digits("test").images[11, 0].numpy()
     large = np.asarray(Image.fromarray(digit).resize((224, 224), Image.Resampling.BICUBIC))
-    again = centre_digit(large)
+    again = find_digit(large.astype(np.float64)).pixels
     # a shift by one pixel and a blur are allowed, another shape is not
     shifted = [np.roll(again, (y, x), (0, 1)) for y in (-1, 0, 1) for x in (-1, 0, 1)]
     overlap = max(float(np.corrcoef(one.ravel(), digit.ravel())[0, 1]) for one in shifted)

@@ -60,7 +60,10 @@ class DebianPackage:
 
 @dataclass(frozen=True)
 class SourceInfo:
-    """A data set that :func:`torchcaps.data.load` knows by name."""
+    """A data set that :func:`torchcaps.data.load` knows by name.
+
+    ``white_on_black`` is set where things are bright on black, while the same things of one's own may be ink on paper.
+    """
 
     name: str
     title: str
@@ -74,6 +77,7 @@ class SourceInfo:
     file_sets: tuple[FileSet, ...] = ()
     downloads: tuple[Download, ...] = ()
     packages: tuple[NpmPackage | DebianPackage, ...] = ()
+    white_on_black: bool = False
 
     @property
     def num_classes(self) -> int:

@@ -6,22 +6,26 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast, get_args
 
 import torch
 from torch import Tensor
 
-from torchcaps.data.readers.pictures import PICTURE_KINDS, PICTURE_SUFFIXES, decode_pictures
-from torchcaps.data.window import to_unit_float
-from torchcaps.errors import TorchcapsError
-from torchcaps.eval.examples import fitting
+from torchcaps.data.augment import Augmentations
+from torchcaps.data.readers.pictures import PICTURE_KINDS, PICTURE_SUFFIXES, read_each, skipped_lines
+from torchcaps.data.readers.written_digit import DIGIT_SIDE, Invert
+from torchcaps.data.registry import list_sources
+from torchcaps.errors import DataError, TorchcapsError
 from torchcaps.eval.metrics import PRESENCE_THRESHOLD
+from torchcaps.eval.picture_form import PictureForm
 from torchcaps.eval.recipe_facts import OWN_DATA, recipe_facts
 from torchcaps.eval.runs import Run
 from torchcaps.models import Model
 
-__all__ = ["ReadPictures", "class_names", "named_classes", "read_pictures", "things_in_a_picture"]
+__all__ = ["ReadPictures", "class_names", "named_classes", "picture_form", "read_pictures", "things_in_a_picture"]
 
-INVERT_CHOICES = ("auto", "yes", "no")
+DIGITS = tuple("0123456789")
+LARGEST_DIGIT_SIDE = 48  # a canvas larger than that holds more than one digit of MNIST in its middle
 
 
 @dataclass(frozen=True)
@@ -38,33 +42,51 @@ class ReadPictures:
 
 
 def read_pictures(paths: Sequence[Path], run: Run, model: Model, invert: str = "auto") -> ReadPictures:
-    """Read pictures and folders of them; size and channels become those of the model.
-
-    The rule is that of :func:`torchcaps.data.readers.pictures.decode_pictures`: the picture is scaled until it just
-    fits inside, and its border is repeated outwards.
+    """Read pictures and folders of them, each by :meth:`torchcaps.eval.picture_form.PictureForm.seen`.
 
     Args:
-        invert: ``"yes"``, ``"no"``, or ``"auto"``: a grey picture with a bright border is inverted when the model
-            learned from published digits, which are white on black. A model of one's own pictures inverts nothing.
+        invert: ``"yes"``, ``"no"``, or ``"auto"``: ink on paper is inverted when the model learned from a published set
+            that is white on black. A model of one's own pictures inverts nothing.
     """
-    if invert not in INVERT_CHOICES:
+    if invert not in get_args(Invert):
         raise TorchcapsError(f"--invert takes auto, yes or no, not {invert!r}")
-    channels, height, width = model.image_shape
-    if channels not in (1, 3):
-        raise TorchcapsError(f"the model takes {channels} channels, but picture files have 1 (grey) or 3 (colour)")
+    form = picture_form(run, model)
+    form.check()
     files = list(_files(paths))
-    decoded = decode_pictures(files, size=(height, width), channels=channels)
-    images = decoded.images
-    turned = torch.zeros(len(images), dtype=torch.bool)
-    if invert == "yes":
-        turned[:] = True
-    elif invert == "auto" and channels == 1 and _learned_white_on_black(run):
-        turned = _border_mean(images) > 127.5
-    images = torch.where(turned.view(-1, 1, 1, 1), 255 - images, images)
-    augment = fitting(recipe_facts(run).augment, images, model)
-    prepared = to_unit_float(images if augment is None else augment.evaluate(images))
-    kept = tuple(files[position] for position in decoded.kept)
-    return ReadPictures(prepared, kept, tuple(turned.tolist()), decoded.skipped)
+    choice = cast("Invert", invert)
+    seen, troubles = read_each(dict(enumerate(files)), lambda picture: form.seen(form.flat(picture), choice))
+    skipped = skipped_lines(len(files), troubles)
+    images = form.prepared(torch.stack([picture.pixels for picture in seen.values()]))
+    return ReadPictures(
+        images, tuple(files[n] for n in seen), tuple(picture.inverted for picture in seen.values()), skipped
+    )
+
+
+def picture_form(run: Run, model: Model) -> PictureForm:
+    """How a model is shown pictures of one's own, from what its run knows of the data it learned from."""
+    facts = recipe_facts(run)
+    C, H, W = model.image_shape
+    source = None if facts.data is None else facts.data.source
+    white_on_black = C == 1 and (source is None or any(info.white_on_black for info in list_sources(source)))
+    canvas = H == W and DIGIT_SIDE <= H <= LARGEST_DIGIT_SIDE
+    digits = white_on_black and canvas and class_names(run, model) == DIGITS
+    read_as = (H, W)
+    if source is not None and source.startswith(OWN_DATA):
+        sides = (facts.size, facts.size) if isinstance(facts.size, int) else facts.size
+        read_as = sides or run.read_as or read_as
+    if not _becomes(model.image_shape, facts.augment, read_as):
+        read_as = (H, W)
+    augment = facts.augment if _becomes(model.image_shape, facts.augment, read_as) else None
+    return PictureForm((C, H, W), read_as, digits, white_on_black, augment)
+
+
+def _becomes(image_shape: Sequence[int], augment: Augmentations | None, read_as: tuple[int, int]) -> bool:
+    """Whether pictures of such a size have the model's shape after the recipe's fixed steps."""
+    images = torch.zeros(1, image_shape[0], *read_as, dtype=torch.uint8)
+    try:
+        return tuple((images if augment is None else augment.placed(images)).shape[1:]) == tuple(image_shape)
+    except DataError:  # a step that such pictures do not fit
+        return False
 
 
 def class_names(run: Run, model: Model) -> tuple[str, ...]:
@@ -114,15 +136,3 @@ def _files(paths: Sequence[Path]) -> list[Path]:
         else:
             raise TorchcapsError(f"there is no picture or folder {path}")
     return files
-
-
-def _learned_white_on_black(run: Run) -> bool:
-    choice = recipe_facts(run).data
-    return choice is None or not choice.source.startswith(OWN_DATA)
-
-
-def _border_mean(images: Tensor) -> Tensor:
-    """Mean of the outermost pixels of each picture, ``[B]``."""
-    edge = torch.ones(images.shape[-2:], dtype=torch.bool)
-    edge[1:-1, 1:-1] = False
-    return images[..., edge].float().mean(dim=(1, 2))

@@ -62,6 +62,14 @@ class Run:
         return self._data_facts.get("any_number_of_classes") is True
 
     @property
+    def read_as(self) -> tuple[int, int] | None:
+        """Height and width of the training pictures before the recipe cropped or placed them."""
+        shape = self._data_facts.get("read_as")
+        if not isinstance(shape, list) or len(shape) != 3 or not all(type(n) is int and 0 < n <= 4096 for n in shape):
+            return None
+        return shape[1], shape[2]
+
+    @property
     def _data_facts(self) -> Mapping[str, Any]:
         data = self.facts.get("data")
         return data if isinstance(data, Mapping) else {}

@@ -234,7 +234,8 @@ class Catalogue:
             checkpoints=[CheckpointFacts(step=step, id=f"{item.id}@{step}") for step, _ in steps],
             trained_on=None if learned is None else str(learned),
             test_error=error,
-            digits=network.digits,
+            digits=network.form.digits,
+            white_on_black=network.form.white_on_black,
             multi=network.multi,
             examples=item.examples if fitting else None,
         )

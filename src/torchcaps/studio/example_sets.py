@@ -11,8 +11,6 @@ import torch
 from torch import Tensor
 
 from torchcaps.data.augment.base import Augmentation
-from torchcaps.data.augment.photometric import Standardize
-from torchcaps.data.augment.sometimes import Sometimes
 from torchcaps.data.catalog import CATALOG
 from torchcaps.data.registry import load
 from torchcaps.errors import TorchcapsError
@@ -79,22 +77,15 @@ class ExampleSet:
 
     @property
     def _fixed_steps(self) -> list[Augmentation]:
-        """What the recipe does to a picture at test, too; it is standardised where the network is called."""
-        steps = self.examples.augment.steps if self.examples.augment else ()
-        plain = [step.what if isinstance(step, Sometimes) else step for step in steps]
-        return [
-            step
-            for step in plain
-            if type(step).evaluate is not Augmentation.evaluate and not isinstance(step, Standardize)
-        ]
+        return [] if self.examples.augment is None else self.examples.augment.placing_steps
 
     def pictures(self, positions: Tensor) -> Tensor:
         """uint8 ``[n, C, H, W]``: cropped and placed as the model's recipe does, but not standardised."""
         if self.examples.pairs is not None and self.examples.pair_indices is not None:
             return self.examples.pairs.pairs(self.examples.pair_indices[positions]).images
         images = self.examples.split.images[positions]
-        for step in self._fixed_steps:
-            images = step.evaluate(images)
+        if self.examples.augment is not None:
+            images = self.examples.augment.placed(images)
         return torch.nn.functional.pad(images, (self.margin,) * 4) if self.margin else images
 
     def fit(self, model: Model) -> bool:

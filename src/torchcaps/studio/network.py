@@ -11,7 +11,8 @@ from torch import Tensor
 
 import torchcaps
 from torchcaps.data.augment.photometric import Standardize
-from torchcaps.eval.pictures import class_names, things_in_a_picture
+from torchcaps.eval.picture_form import PictureForm
+from torchcaps.eval.pictures import class_names, picture_form, things_in_a_picture
 from torchcaps.eval.recipe_facts import recipe_facts
 from torchcaps.eval.runs import Run, load_model, open_run
 from torchcaps.models import CapsNet, CapsuleModel, Model
@@ -22,8 +23,6 @@ from torchcaps.studio.refusal import RefusalError
 from torchcaps.studio.schemas import DecoderFacts, PrimaryFacts
 
 __all__ = ["Network", "load_network", "open_named"]
-
-DIGITS = tuple("0123456789")
 
 
 @dataclass(frozen=True)
@@ -99,19 +98,15 @@ class Network:
         return 0 if self.run.any_number_of_classes else things_in_a_picture(self.run)
 
     @cached_property
-    def digits(self) -> bool:
-        """Whether it reads handwritten digits, so that drawings are centred and scaled as MNIST is."""
-        C, H, W = self.model.image_shape
-        choice = recipe_facts(self.run).data
-        published = choice is None or ":" not in choice.source
-        return published and C == 1 and H == W and 28 <= H <= 48 and self.classes == DIGITS
+    def form(self) -> PictureForm:
+        """How a picture of somebody's own is read."""
+        return picture_form(self.run, self.model)
 
     @cached_property
     def standardize(self) -> Standardize | None:
         """What the recipe does to the pixels, also of a picture that is only looked at."""
         augment = recipe_facts(self.run).augment
-        found = [step for step in (augment.steps if augment else ()) if isinstance(step, Standardize)]
-        return found[0] if found else None
+        return None if augment is None else augment.standardize
 
     def primary_facts(self) -> PrimaryFacts | None:
         if not isinstance(self.model, CapsNet):

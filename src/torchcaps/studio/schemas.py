@@ -53,7 +53,8 @@ class ModelFacts(_Facts):
     for the classes. ``scores`` says what the lengths are: of the vectors, or activations that the routing computes in
     their place. ``normalizes`` says over what the coefficients sum to 1. ``in_page`` is true where the page's own
     loop, leaky or not, routes as the network does; ``standardized`` where the network is shown pixels that were brought
-    to mean 0. ``multi`` is how many things a picture shows, 0 where it may be any number.
+    to mean 0. Uploads: ``digits`` are cut out and centred, and ink on paper is inverted where the network learned from
+    ``white_on_black``. ``multi`` is how many things a picture shows, 0 where it may be any number.
     """
 
     id: str
@@ -80,6 +81,7 @@ class ModelFacts(_Facts):
     trained_on: str | None
     test_error: float | None
     digits: bool
+    white_on_black: bool
     multi: int
     examples: str | None
 

@@ -163,6 +163,7 @@ def _describe(source: Source, engine: Engine) -> dict[str, Any]:
         "origin": source.origin,
         "split_rule": source.split_rule,
         "is_sample": source.is_sample,
+        "read_as": list(source.train.images.shape[1:]),  # before the augmentation crops or places it
         "image_shape": list(engine.feed.image_shape),
         "classes": list(source.classes),
         "any_number_of_classes": source.train.labels.ndim == 2,

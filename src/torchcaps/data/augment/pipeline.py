@@ -62,6 +62,24 @@ class Augmentations:
             images = step.evaluate(images)
         return images
 
+    def placed(self, images: Tensor) -> Tensor:
+        """The fixed part without the standardisation: pixels stay pixels, which people can look at."""
+        for step in self.placing_steps:
+            images = step.evaluate(images)
+        return images
+
+    @property
+    def placing_steps(self) -> list[Augmentation]:
+        """The steps of :meth:`placed`, each without the chance with which it is drawn in training."""
+        plain = [step.what if isinstance(step, Sometimes) else step for step in self.steps]
+        acting = [step for step in plain if type(step).evaluate is not Augmentation.evaluate]
+        return [step for step in acting if not isinstance(step, Standardize)]
+
+    @property
+    def standardize(self) -> Standardize | None:
+        """The standardisation, which is done where a network is called."""
+        return next((step for step in self.steps if isinstance(step, Standardize)), None)
+
 
 @dataclass(frozen=True)
 class SeededAugmentations:

@@ -40,6 +40,7 @@ EMNIST = tuple(
         name=f"emnist-{variant}",
         title=f"EMNIST {variant}: handwritten characters",
         image_shape=(1, 28, 28),
+        white_on_black=True,
         classes=classes,
         train_count=train_count,
         test_count=test_count,

@@ -147,6 +147,7 @@ AFFNIST = SourceInfo(
     name="affnist",
     title="affNIST: MNIST test digits under affine transformations",
     image_shape=(1, 40, 40),
+    white_on_black=True,
     classes=DIGITS,
     train_count=60_000,
     test_count=320_000,

@@ -8,11 +8,12 @@ size, shape kept, bilinear with anti-aliasing; the rest filled by repeating the 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,7 +23,18 @@ from torchcaps.data.contents import MAX_FILE_BYTES
 from torchcaps.data.optional import pillow_image
 from torchcaps.errors import DataError
 
-__all__ = ["PICTURE_KINDS", "PICTURE_SUFFIXES", "Decoded", "decode_pictures", "fit_inside", "flat_picture"]
+__all__ = [
+    "PICTURE_KINDS",
+    "PICTURE_SUFFIXES",
+    "Decoded",
+    "decode_pictures",
+    "fit_inside",
+    "flat_picture",
+    "read_each",
+    "skipped_lines",
+]
+
+T = TypeVar("T")
 
 PICTURE_KINDS = "PNG, JPEG, WebP, GIF, TIFF and BMP"
 PICTURE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".tif", ".tiff", ".bmp"})
@@ -59,30 +71,42 @@ def decode_pictures(
     """
     if channels not in (None, 1, 3):
         raise DataError(f"channels must be 1 (grey) or 3 (colour), got {channels}")
-    heads: dict[int, _Head] = {}
-    troubles: dict[int, str] = {}
-    for position, path in enumerate(paths):
-        try:
-            heads[position] = _read_head(path)
-        except _UnreadableError as error:
-            troubles[position] = f"{path}: {error}"
+    files = dict(enumerate(paths))
+    heads, troubles = read_each(files, _read_head)
     pictures: dict[int, NDArray[np.uint8]] = {}
     form: tuple[int, int, bool] | None = None
     while form != (wanted := _form(size, channels, heads.values())):  # again where an unreadable one had decided it
-        form, pictures = wanted, {}
-        for position in list(heads):
-            try:
-                pictures[position] = _decode(paths[position], *form)
-            except _UnreadableError as error:
-                troubles[position] = f"{paths[position]}: {error}"
-                del heads[position]
-    skipped = tuple(troubles[position] for position in sorted(troubles))
-    if strict and skipped:
-        raise DataError(f"{len(skipped)} of {len(paths)} pictures cannot be read:\n  " + "\n  ".join(skipped))
-    if not pictures:
-        detail = "\n  " + "\n  ".join(skipped[:5]) if skipped else ""
-        raise DataError(f"none of {len(paths)} pictures could be read{detail}")
+        form = wanted
+        pictures, more = read_each({position: files[position] for position in heads}, partial(_decode, *form))
+        troubles |= more
+        heads = {position: heads[position] for position in pictures}
+    if strict and troubles:
+        lines = "\n  ".join(troubles[position] for position in sorted(troubles))
+        raise DataError(f"{len(troubles)} of {len(paths)} pictures cannot be read:\n  {lines}")
+    skipped = skipped_lines(len(paths), troubles)
     return Decoded(torch.from_numpy(np.stack(list(pictures.values()))), tuple(pictures), skipped)
+
+
+def read_each(paths: Mapping[int, Path], read: Callable[[Any], T]) -> tuple[dict[int, T], dict[int, str]]:
+    """What ``read`` makes of each open picture of Pillow's, and a line for each that cannot be read."""
+    results: dict[int, T] = {}
+    troubles: dict[int, str] = {}
+    for position, path in paths.items():
+        try:
+            with _opened(path) as picture:
+                results[position] = read(picture)
+        except _UnreadableError as error:
+            troubles[position] = f"{path}: {error}"
+    return results, troubles
+
+
+def skipped_lines(count: int, troubles: Mapping[int, str]) -> tuple[str, ...]:
+    """The lines in order, or an error when none of ``count`` pictures could be read."""
+    skipped = tuple(troubles[position] for position in sorted(troubles))
+    if len(skipped) == count:
+        detail = "\n  " + "\n  ".join(skipped[:5]) if skipped else ""
+        raise DataError(f"none of {count} pictures could be read{detail}")
+    return skipped
 
 
 class _UnreadableError(Exception):
@@ -96,12 +120,11 @@ class _Head:
     grey: bool
 
 
-def _read_head(path: Path) -> _Head:
-    with _opened(path) as picture:
-        width, height = picture.size
-        if picture.getexif().get(0x0112, 1) in (5, 6, 7, 8):  # EXIF orientation: lies on its side
-            width, height = height, width
-        return _Head(height, width, _is_grey(picture))
+def _read_head(picture: Any) -> _Head:
+    width, height = picture.size
+    if picture.getexif().get(0x0112, 1) in (5, 6, 7, 8):  # EXIF orientation: lies on its side
+        width, height = height, width
+    return _Head(height, width, _is_grey(picture))
 
 
 def _is_grey(picture: Any) -> bool:
@@ -111,9 +134,8 @@ def _is_grey(picture: Any) -> bool:
     return picture.mode in ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "F")
 
 
-def _decode(path: Path, height: int, width: int, grey: bool) -> NDArray[np.uint8]:
-    with _opened(path) as picture:
-        return fit_inside(flat_picture(picture, grey), height, width)
+def _decode(height: int, width: int, grey: bool, picture: Any) -> NDArray[np.uint8]:
+    return fit_inside(flat_picture(picture, grey), height, width)
 
 
 def flat_picture(picture: Any, grey: bool) -> Any:

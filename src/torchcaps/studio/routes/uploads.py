@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
+from torchcaps.data.window import to_unit_float
 from torchcaps.studio.catalogue import Catalogue
 from torchcaps.studio.refusal import RefusalError
 from torchcaps.studio.routes.shared import BINARY, StrictRoute, TensorResponse, find_network, problems, tensor_answer
@@ -35,7 +36,7 @@ def upload_routes(catalogue: Catalogue, workers: Workers) -> APIRouter:
         if kind not in PICTURE_TYPES:
             raise RefusalError(f"send the bytes of the picture as one of {', '.join(PICTURE_TYPES)}", 415)
         network = await find_network(catalogue, workers, model)
-        image, inverted = await workers.run(read_upload, await request.body(), network, invert)
-        return tensor_answer({"image": image}, {"inverted": str(inverted).lower()})
+        seen = await workers.run(read_upload, await request.body(), network, invert)
+        return tensor_answer({"image": to_unit_float(seen.pixels)}, {"inverted": str(seen.inverted).lower()})
 
     return router
