@@ -41,7 +41,7 @@ def predict(
     reconstruct: Annotated[
         Path | None,
         typer.Option(
-            "--reconstruct", metavar="DIR", help="Write what the named class draws, as PNG; a pair's side by side."
+            "--reconstruct", metavar="DIR", help="Write what the longest capsule draws, as PNG; a pair's side by side."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -49,7 +49,9 @@ def predict(
     """Name the class of pictures, with the length of every capsule: how sure the model is that the class is there.
 
     Pictures of any size and kind are brought to the model's form as `folder:` does: scaled to fit inside, the border
-    repeated outwards.
+    repeated outwards. For a model of digits, the digit is cut out of a photograph and centred as MNIST was made.
+
+    "no class" means that no capsule is longer than 0.5, or that there is no ink.
 
     **Examples**
 
@@ -64,6 +66,7 @@ def predict(
     import torch
 
     from torchcaps.eval import load_model, open_run
+    from torchcaps.eval.metrics import PRESENCE_THRESHOLD
     from torchcaps.eval.pictures import class_names, named_classes, read_pictures
 
     run = open_run(model)
@@ -74,8 +77,8 @@ def predict(
         warn(f"skipped {line}")
     with torch.no_grad():
         scores = torch.cat([network(part).scores for part in read.images.split(256)])
-    named = named_classes(run, scores)
-    drawn = [None] * len(read.paths) if reconstruct is None else _draw(run, network, read, named, reconstruct)
+    named = named_classes(run, network, scores, read.empty)
+    drawn = [None] * len(read.paths) if reconstruct is None else _draw(run, network, read, scores, reconstruct)
     if as_json:
         records = [
             {
@@ -93,6 +96,11 @@ def predict(
     _print(read, scores, names, top, named)
     if reconstruct is not None:
         say(f"\nwrote {len(drawn)} picture{'s' * (len(drawn) > 1)} to {reconstruct}")
+    if not all(named) and not run.any_number_of_classes:
+        warn(
+            f"in {named.count([])} of {len(named)} pictures no class is there: no capsule is longer than "
+            f"{PRESENCE_THRESHOLD}, or no ink was found"
+        )
     if any(read.inverted):
         warn(
             f"{sum(read.inverted)} of {len(read.paths)} pictures were inverted, being dark on bright; "
@@ -118,7 +126,7 @@ def _print(read: ReadPictures, scores: Tensor, names: tuple[str, ...], top: int 
         longest = ", ".join(f"{names[j]} {float(row[j]):.2f}" for j in order[: top or FEW])
         table.add_row(
             Text(path.name if unique else str(path)),
-            Text(" and ".join(names[j] for j in found) or "–", "bold"),
+            Text(" and ".join(names[j] for j in found) or "no class", "bold"),
             *([f"{value:.2f}" for value in row.tolist()] if every else [Text(longest)]),
         )
     print_table(table)
@@ -132,7 +140,7 @@ def _fit(names: tuple[str, ...]) -> bool:
     return sum(max(width, 4) + 2 for width in widths) + max(widths) + PICTURE_WIDTH <= console().width
 
 
-def _draw(run: Run, network: Model, read: ReadPictures, named: list[list[int]], folder: Path) -> list[Path | None]:
+def _draw(run: Run, network: Model, read: ReadPictures, scores: Tensor, folder: Path) -> list[Path | None]:
     """One PNG for each picture, under its own name; a number is added where two have the same.
 
     The classes of a pair are drawn each alone, as they were learned, side by side in the order of their names.
@@ -144,12 +152,14 @@ def _draw(run: Run, network: Model, read: ReadPictures, named: list[list[int]], 
     from torchcaps.data.optional import pillow_image
     from torchcaps.eval.drawings import draw, draw_present, drawing_model
     from torchcaps.eval.output import write_file
+    from torchcaps.eval.pictures import things_in_a_picture
 
     image, drawer = pillow_image(), drawing_model(network)
     if run.any_number_of_classes:
         _, drawings = draw_present(drawer, read.images)
     else:
-        drawings = torch.cat([draw(drawer, read.images, classes) for classes in torch.tensor(named).unbind(1)], dim=3)
+        longest = scores.topk(things_in_a_picture(run), dim=1).indices
+        drawings = torch.cat([draw(drawer, read.images, classes) for classes in longest.unbind(1)], dim=3)
     written: list[Path | None] = []
     taken: set[str] = set()
     for path, drawing in zip(read.paths, drawings, strict=True):

@@ -21,10 +21,11 @@ __all__ = ["PictureForm", "SeenPicture"]
 
 @dataclass(frozen=True)
 class SeenPicture:
-    """A picture as the model sees it, uint8 ``[C, H, W]``, and whether dark and bright were swapped."""
+    """A picture as the model sees it, uint8 ``[C, H, W]``; whether dark and bright were swapped, and no ink was found."""
 
     pixels: Tensor
     inverted: bool
+    empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,11 @@ class PictureForm:
             pixels = np.asarray(flat)[None]
         else:
             digit = read_digit(flat, invert)
-            return SeenPicture(self._padded(digit.pixels[None]), digit.inverted)
+            return self._digit(digit.pixels[None], digit.inverted)
         inverted = invert == "yes" or (invert == "auto" and self.white_on_black and _bright_border(pixels))
         pixels = 255 - pixels if inverted else np.array(pixels)
         if self.digits:
-            return SeenPicture(self._padded(pixels), inverted)
+            return self._digit(pixels, inverted)
         images = torch.from_numpy(pixels)[None]
         return SeenPicture((images if self.augment is None else self.augment.placed(images))[0], inverted)
 
@@ -82,12 +83,12 @@ class PictureForm:
         standardize = None if self.augment is None else self.augment.standardize
         return images if standardize is None else standardize.evaluate(images)
 
-    def _padded(self, digit: NDArray[np.uint8]) -> Tensor:
+    def _digit(self, digit: NDArray[np.uint8], inverted: bool) -> SeenPicture:
         """In the middle of a larger black canvas."""
         _, H, W = self.image_shape
         rows, columns = H - digit.shape[1], W - digit.shape[2]
         margins = ((0, 0), (rows // 2, rows - rows // 2), (columns // 2, columns - columns // 2))
-        return torch.from_numpy(np.pad(digit, margins))
+        return SeenPicture(torch.from_numpy(np.pad(digit, margins)), inverted, empty=not digit.any())
 
 
 def _bright_border(pixels: NDArray[np.uint8]) -> bool:

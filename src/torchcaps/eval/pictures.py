@@ -20,7 +20,7 @@ from torchcaps.eval.metrics import PRESENCE_THRESHOLD
 from torchcaps.eval.picture_form import PictureForm
 from torchcaps.eval.recipe_facts import OWN_DATA, recipe_facts
 from torchcaps.eval.runs import Run
-from torchcaps.models import Model
+from torchcaps.models import CapsuleModel, Model
 
 __all__ = ["ReadPictures", "class_names", "named_classes", "picture_form", "read_pictures", "things_in_a_picture"]
 
@@ -32,12 +32,13 @@ LARGEST_DIGIT_SIDE = 48  # a canvas larger than that holds more than one digit o
 class ReadPictures:
     """Pictures ``[B, C, H, W]`` ready for the model, where each came from, and whether it was inverted.
 
-    ``skipped`` has a line for each file that could not be read.
+    ``empty`` are those on which a model of digits finds no ink. ``skipped`` has a line for each unreadable file.
     """
 
     images: Tensor
     paths: tuple[Path, ...]
     inverted: tuple[bool, ...]
+    empty: tuple[bool, ...]
     skipped: tuple[str, ...]
 
 
@@ -56,9 +57,13 @@ def read_pictures(paths: Sequence[Path], run: Run, model: Model, invert: str = "
     choice = cast("Invert", invert)
     seen, troubles = read_each(dict(enumerate(files)), lambda picture: form.seen(form.flat(picture), choice))
     skipped = skipped_lines(len(files), troubles)
-    images = form.prepared(torch.stack([picture.pixels for picture in seen.values()]))
+    pictures = list(seen.values())
     return ReadPictures(
-        images, tuple(files[n] for n in seen), tuple(picture.inverted for picture in seen.values()), skipped
+        form.prepared(torch.stack([picture.pixels for picture in pictures])),
+        tuple(files[n] for n in seen),
+        tuple(picture.inverted for picture in pictures),
+        tuple(picture.empty for picture in pictures),
+        skipped,
     )
 
 
@@ -101,18 +106,21 @@ def things_in_a_picture(run: Run) -> int:
     return 1 if choice is None or choice.variant is None else 2
 
 
-def named_classes(run: Run, scores: Tensor) -> list[list[int]]:
+def named_classes(run: Run, model: Model, scores: Tensor, empty: Sequence[bool]) -> list[list[int]]:
     """The classes that the model names in each picture of scores ``[B, J]``, the surest first.
 
-    As many as :func:`things_in_a_picture`; every one above 0.5, maybe none, when it learned from pictures that show any
-    number of classes.
+    As many as :func:`things_in_a_picture`, but none on an empty picture, and none where no capsule is longer than
+    ``PRESENCE_THRESHOLD``: no class is there. The probabilities of another network sum to 1 whatever it is shown, so it
+    always names one. When it learned from pictures that show any number of classes: every one above the threshold.
     """
     ranked = scores.argsort(dim=1, descending=True, stable=True).tolist()
-    if run.any_number_of_classes:
-        counts = (scores > PRESENCE_THRESHOLD).sum(dim=1).tolist()
-    else:
-        counts = [things_in_a_picture(run)] * len(ranked)
-    return [row[:count] for row, count in zip(ranked, counts, strict=True)]
+    present = (scores > PRESENCE_THRESHOLD).sum(dim=1).tolist()
+    if not run.any_number_of_classes:
+        always, things = not isinstance(model, CapsuleModel), things_in_a_picture(run)
+        present = [
+            things if (always or count) and not nothing else 0 for count, nothing in zip(present, empty, strict=True)
+        ]
+    return [row[:count] for row, count in zip(ranked, present, strict=True)]
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from torchcaps.data.sample import SAMPLES
 from torchcaps.errors import TorchcapsError
+from torchcaps.eval.metrics import PRESENCE_THRESHOLD
 from torchcaps.eval.recipe_facts import recipe_facts
 from torchcaps.eval.runs import Run
 from torchcaps.models.shipped import read_card
@@ -236,6 +237,7 @@ class Catalogue:
             test_error=error,
             digits=network.form.digits,
             white_on_black=network.form.white_on_black,
+            presence=PRESENCE_THRESHOLD,
             multi=network.multi,
             examples=item.examples if fitting else None,
         )

@@ -33,6 +33,7 @@ LEAST_OF_PEAK, MOST_OF_PEAK = 0.15, 0.6  # where the threshold lies, of the larg
 ABOVE_LINES = 1.3  # of the contrast that the paper has beside the ink
 PAPER_SHARE = 0.98  # of the paper beside the ink has less contrast than its lines
 SMALL_PART, FAR_PART = 0.04, 0.3  # of the ink's mass and size: what is smaller or farther away is no part of the digit
+LEAST_SHARE = 0.2  # of all strong ink is the digit; the grain of an empty sheet is spread over many specks
 LEAST_INSIDE = 0.12  # of the picture's longer side: a digit beside a dark edge is at least so large
 STROKE_WIDTHS = (128, 64, 40, 24, 16, 10)  # parts of the shorter side, from thin to thick
 SEEN_WIDTH = 0.15  # of the largest contrast: the first width with so much is that of the strokes
@@ -103,9 +104,7 @@ def _contrast(paper: Plane, outside: float | None) -> Plane:
     """
     ground = _filled(paper, max(2, int(max(paper.shape) * GROUND_WINDOW)), outside)
     share = (ground - paper) / np.maximum(np.maximum(ground, 0.5 * _quantile(ground, 0.9)), 1)
-    return np.asarray(
-        (share - _quantile(share, 0.5)).clip(min=0)
-    )  # the ground is the top of the noise
+    return np.asarray((share - _quantile(share, 0.5)).clip(min=0))  # the ground is the top of the noise
 
 
 @dataclass(frozen=True)
@@ -156,6 +155,8 @@ def _ink(contrast: Plane, inside: bool) -> _Ink | None:
         and part.distance(main) < FAR_PART * main.size
         and part.cut_off <= main.cut_off
     ]
+    if sum(part.mass for part in digit) < LEAST_SHARE * sum(part.mass for part in strong):
+        return None
     mask = np.isin(labels, [part.label for part in digit])
     core = contrast[mask & (contrast > 0.5 * peak)]
     full = max(_quantile(core, 0.5), 1.2 * threshold)
