@@ -11,11 +11,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
 from torchcaps import ops
+from torchcaps.data import sample_digits
+from torchcaps.data.readers.written_digit import find_digit
 from torchcaps.nn import ReconstructionDecoder, mask_classes
 
 FOLDER = Path(__file__).parent.parent / "studio-web" / "test" / "golden"
@@ -28,6 +31,7 @@ def main(folder: Path) -> None:
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)
     cases = {"squash": squash_case(), "decoder": decoder_case(), "routing-2d": plane_case()}
+    cases["written-digit"] = written_digit_case()
     for name, (I, J, D) in SHAPES.items():
         for leaky in (False, True):
             for with_bias in (False, True):
@@ -85,6 +89,34 @@ def routing_case(I: int, J: int, D: int, leaky: bool, with_bias: bool) -> Case:
     return tensors, {"iterations": str(ITERATIONS[-1]), "leaky": str(leaky).lower(), "bias": str(with_bias).lower()}
 
 
+def written_digit_case() -> Case:
+    """Photographs of a digit, ``picture.NAME`` ``[H, W]`` from 0 to 255, and what is cut out, ``digit.NAME``."""
+    digit = sample_digits("test").images[17, 0].numpy()
+    ink = np.kron(digit / 255, np.ones((4, 4)))  # [112, 112]
+    y, x = np.mgrid[:112, :112]
+    shade = np.where(x + y > 120, 0.7, 1) * (1 - 0.2 * x / 112)
+    squares = 1 - 0.25 * ((x % 14 == 3) | (y % 14 == 5))
+    noise = np.random.default_rng(0).normal(0, 5, ink.shape)
+    table = np.where((x + 2 * y < 40) | (x > 107), 0.2, 1)
+    pictures = {
+        "shade": 220 * shade * (1 - 0.8 * ink),
+        "squares": 230 * shade * squares * (1 - 0.85 * ink) + noise,
+        "table": 210 * table * (1 - 0.7 * ink) + noise,
+        "chalk": 40 + 20 * shade + 150 * ink + noise,
+        "empty": 200 * shade + noise,
+        "cropped": 255 * (1 - ink[ink.any(axis=1)][:, ink.any(axis=0)]),
+        "small": digit[1:-1].astype(np.float64),
+    }
+    tensors = {}
+    for name, picture in pictures.items():
+        grey = picture.clip(0, 255).round().astype(np.uint8)
+        tensors[f"picture.{name}"] = torch.from_numpy(grey)
+        found = find_digit(grey.astype(np.float64))
+        tensors[f"digit.{name}"] = torch.from_numpy(found.pixels)
+        tensors[f"inverted.{name}"] = torch.tensor([int(found.inverted)])
+    return tensors, {"invert": "auto"}
+
+
 def plane_case() -> Case:
     """Six arrows in the plane and two parents, one iteration after the other, with the sums before the squash."""
     angles = torch.tensor([0.2, 0.3, 0.25, 2.0, -1.4, 0.1])
@@ -123,7 +155,7 @@ def decoder_case() -> Case:
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    return (tensor if tensor.dtype == torch.int64 else tensor.float()).detach().contiguous().clone()
+    return (tensor.float() if tensor.is_floating_point() else tensor).detach().contiguous().clone()
 
 
 if __name__ == "__main__":

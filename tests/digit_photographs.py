@@ -8,6 +8,7 @@ angle on a dark table, blur, noise and JPEG.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,9 +91,9 @@ class Photograph:
     jpeg: bytes
 
 
-def photographs(count: int = 50, seed: int = 0) -> list[Photograph]:
-    """Every digit of every kind in turn; the same for the same seed."""
-    return [photograph(n % 10, KINDS[n // 10 % len(KINDS)], np.random.default_rng([seed, n])) for n in range(count)]
+def photographs(numbers: Iterable[int] = range(50), seed: int = 0) -> list[Photograph]:
+    """Of the first 50 numbers, every digit of every kind; the same for the same number and seed."""
+    return [photograph(n % 10, KINDS[n // 10 % len(KINDS)], np.random.default_rng([seed, n])) for n in numbers]
 
 
 def photograph(digit: int, kind: str, random: np.random.Generator) -> Photograph:

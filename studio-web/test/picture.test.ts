@@ -5,6 +5,7 @@ import { centred } from '../src/picture/centre';
 import { packStrokes, paint, paintPacked, SIDE, unpackStrokes } from '../src/picture/drawing';
 import { shortened, withArticle } from '../src/picture/names';
 import { added, placed, toBytes, transformed, transformValues } from '../src/picture/picture';
+import { findDigit } from '../src/picture/written_digit';
 import { TRANSFORMS } from '../src/state/fields';
 import { expectClose, golden, goldenNames, numbers } from './golden';
 
@@ -37,6 +38,19 @@ describe('drawing', () => {
     expect(bottom - top + 1).toBeLessThanOrEqual(21);
   });
   it('of nothing is black', () => expect(Math.max(...centred(new Float32Array(SIDE * SIDE), SIDE, 28, 28))).toBe(0));
+});
+
+describe('a written digit', () => {
+  const file = golden('written-digit');
+  const names = Object.keys(file.tensors).filter((key) => key.startsWith('digit.')).map((key) => key.slice(6));
+  it.each(names)('is cut out as the server does it: %s', (name) => {
+    const { data, shape } = file.tensors[`picture.${name}`];
+    const found = findDigit({ height: shape[0], width: shape[1], values: Float64Array.from(data as Uint8Array) }, 'auto');
+    expect(found.inverted).toBe(Number(file.tensors[`inverted.${name}`].data[0]) === 1);
+    const expected = file.tensors[`digit.${name}`].data as Uint8Array;
+    expect(Math.max(...found.pixels.map((value, n) => Math.abs(value - expected[n])))).toBeLessThanOrEqual(1);
+    expect(found.box === null).toBe(name === 'empty');
+  });
 });
 
 describe('pictures', () => {

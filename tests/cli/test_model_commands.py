@@ -123,6 +123,13 @@ def test_a_checkpoint_and_a_final_model_are_models_too(place, capsys):
     assert len(set(errors)) == 1
 
 
+@pytest.fixture
+def any_length_counts(monkeypatch):
+    """The capsules of networks that were trained for a few steps are short."""
+    monkeypatch.setattr("torchcaps.eval.pictures.PRESENCE_THRESHOLD", 0.0)
+
+
+@pytest.mark.usefixtures("any_length_counts")
 def test_predict_gives_every_length(place, capsys):
     assert main(["predict", "runs/demo-seed0", "pictures", "--json", "--reconstruct", "drawn"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -152,6 +159,29 @@ def test_predict_cuts_no_class_that_is_a_word(width, shown, monkeypatch, capsys)
         assert (f"{place / 10:.2f}" in output) == (place >= 10 - shown)
 
 
+def test_where_no_capsule_is_long_no_class_is_named(tmp_path, capsys):
+    """Noise is no digit, and an empty sheet is none, though the network's capsule for 1 is 0.8 long on black."""
+    noise = np.random.default_rng(0).integers(0, 256, (28, 28)).astype(np.uint8)
+    sheet = np.random.default_rng(0).normal(200, 6, (300, 400)).clip(0, 255).astype(np.uint8)
+    five = sample_digits("test").images[int((sample_digits("test").labels == 5).nonzero()[0]), 0].numpy()
+    for name, pixels in {"noise": noise, "sheet": sheet, "five": five}.items():
+        Image.fromarray(pixels).save(tmp_path / f"{name}.png")
+    assert main(["predict", "capsnet-mnist", str(tmp_path), "--json", "--reconstruct", str(tmp_path / "drawn")]) == 0
+    records = json.loads(capsys.readouterr().out)["predictions"]
+    assert {Path(record["picture"]).stem: record["classes"] for record in records} == {
+        "noise": [],
+        "sheet": [],
+        "five": ["5"],
+    }
+    assert len(list((tmp_path / "drawn").iterdir())) == 3  # of what is longest, named or not
+    assert main(["predict", "capsnet-mnist", str(tmp_path / "noise.png")]) == 0
+    printed = capsys.readouterr()
+    assert "no class" in printed.out
+    assert "in 1 of 1 pictures no class is there" in printed.err
+    assert main(["predict", "cnn-mnist", str(tmp_path / "noise.png"), "--json"]) == 0  # probabilities sum to 1
+    assert len(json.loads(capsys.readouterr().out)["predictions"][0]["classes"]) == 1
+
+
 def test_predict_skips_what_it_cannot_read_and_says_so(place, capsys):
     (place / "pictures" / "broken.png").write_bytes(b"\x89PNG nothing")
     assert main(["predict", "runs/demo-seed0", "pictures", "--json"]) == 0
@@ -161,11 +191,13 @@ def test_predict_skips_what_it_cannot_read_and_says_so(place, capsys):
     assert "broken.png" in captured.err
 
 
+@pytest.mark.usefixtures("any_length_counts")
 def test_a_model_of_pairs_names_two_classes(place, capsys):
     assert main(["predict", "runs/pairs", "pictures", "--json"]) == 0
     assert [len(record["classes"]) for record in json.loads(capsys.readouterr().out)["predictions"]] == [2, 2]
 
 
+@pytest.mark.usefixtures("any_length_counts")
 def test_predict_draws_both_classes_of_a_pair_side_by_side(place, capsys):
     assert main(["predict", "runs/pairs", "pictures/five.png", "--json", "--reconstruct", "drawn"]) == 0
     record = json.loads(capsys.readouterr().out)["predictions"][0]

@@ -32,4 +32,4 @@ def test_the_committed_case_is_current(written, name):
 def test_no_case_is_missing(written):
     names = [{file.name for file in folder.glob("*.safetensors")} for folder in (GOLDEN, written)]
     assert names[0] == names[1]
-    assert len(names[0]) == 17
+    assert len(names[0]) == 18

@@ -10,8 +10,8 @@ import torch
 from PIL import Image, ImageDraw
 
 from torchcaps.data import sample_digits
-from torchcaps.studio.tensors import unpack_tensors
 from torchcaps.data.readers.written_digit import find_digit
+from torchcaps.studio.tensors import unpack_tensors
 
 
 def upload(client, picture: Image.Image, kind: str = "PNG", model: str = "small", invert: str = "auto", **options):

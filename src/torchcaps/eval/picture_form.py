@@ -21,7 +21,10 @@ __all__ = ["PictureForm", "SeenPicture"]
 
 @dataclass(frozen=True)
 class SeenPicture:
-    """A picture as the model sees it, uint8 ``[C, H, W]``; whether dark and bright were swapped, and no ink was found."""
+    """A picture as the model sees it, uint8 ``[C, H, W]``.
+
+    ``inverted``: dark and bright were swapped. ``empty``: a model of digits finds no ink.
+    """
 
     pixels: Tensor
     inverted: bool

@@ -53,8 +53,9 @@ class ModelFacts(_Facts):
     for the classes. ``scores`` says what the lengths are: of the vectors, or activations that the routing computes in
     their place. ``normalizes`` says over what the coefficients sum to 1. ``in_page`` is true where the page's own
     loop, leaky or not, routes as the network does; ``standardized`` where the network is shown pixels that were brought
-    to mean 0. Uploads: ``digits`` are cut out and centred, and ink on paper is inverted where the network learned from
-    ``white_on_black``. No class is there where no score is above ``presence``. ``multi`` is how many things a picture shows, 0 where it may be any number.
+    to mean 0. In uploads ``digits`` are cut out and centred, and ink on paper is inverted where the network learned
+    from ``white_on_black``. No class is there where no score is above ``presence``. ``multi`` is how many things a
+    picture shows, 0 where it may be any number.
     """
 
     id: str

@@ -1,17 +1,13 @@
 /** A picture file decoded by the browser, where no server does it; the rule is the server's. */
 
-import { centred } from '../picture/centre';
-import { placed, toBytes, type Shape } from '../picture/picture';
+import { placed, toBytes } from '../picture/picture';
+import { DIGIT_SIDE, findDigit, WORKING_SIDE, type Box, type Invert, type WrittenDigit } from '../picture/written_digit';
 import { RequestError } from './fetching';
+import type { Model } from './types';
 
 const LARGEST_FILE = 10e6;
-const MNIST = 28;
-const SIDE = 140; // to which a picture is brought before its ink is cut out
-const FAINT = 8 / 255; // less contrast is no ink
 
-export async function decodeFile(
-  file: Blob, shape: Shape, digits: boolean, invert: 'auto' | 'yes' | 'no',
-): Promise<{ pixels: Uint8Array; inverted: boolean }> {
+export async function decodeFile(file: Blob, model: Model, invert: Invert): Promise<{ pixels: Uint8Array; inverted: boolean }> {
   if (file.size > LARGEST_FILE) throw new RequestError('the picture is larger than 10 MB');
   let bitmap: ImageBitmap;
   try {
@@ -19,36 +15,63 @@ export async function decodeFile(
   } catch {
     throw new RequestError('this file is not a picture that the browser can read');
   }
-  const [channels, height, width] = shape;
-  const centre = digits && ![[MNIST, MNIST], [height, width]].some(([h, w]) => bitmap.height === h && bitmap.width === w);
-  const [rows, columns] = centre ? [SIDE, SIDE] : digits ? [bitmap.height, bitmap.width] : [height, width];
+  const [channels, height, width] = model.image_shape;
+  const ready = [[DIGIT_SIDE, DIGIT_SIDE], [height, width]].some(([h, w]) => bitmap.height === h && bitmap.width === w);
+  if (model.digits && !ready) {
+    const { pixels, inverted } = readDigit(bitmap, invert);
+    return { pixels: placed(pixels, [1, DIGIT_SIDE, DIGIT_SIDE], model.image_shape), inverted };
+  }
+  const [rows, columns] = model.digits ? [bitmap.height, bitmap.width] : [height, width];
   const values = fitted(bitmap, channels, rows, columns);
-  const border = borderOf(values, rows, columns);
-  const inverted = invert === 'yes' || (invert === 'auto' && channels === 1 && mean(border) > 0.5);
+  const inverted = invert === 'yes' || (invert === 'auto' && model.white_on_black && mean(borderOf(values, rows, columns)) > 0.5);
   if (inverted) values.forEach((value, n) => (values[n] = 1 - value));
-  if (!centre) return { pixels: placed(toBytes(values), [channels, rows, columns], shape), inverted };
-  const ground = border.sort()[border.length >> 1];
-  const ink = stretched(values, inverted ? 1 - ground : ground);
-  return { pixels: placed(toBytes(stretched(centred(ink, SIDE, MNIST, MNIST), 0)), [1, MNIST, MNIST], shape), inverted };
+  return { pixels: placed(toBytes(values), [channels, rows, columns], model.image_shape), inverted };
+}
+
+/** A small digit is looked at again in the whole picture. */
+function readDigit(bitmap: ImageBitmap, invert: Invert, part: Box = { top: 0, bottom: bitmap.height, left: 0, right: bitmap.width }): WrittenDigit {
+  const scale = Math.max(1, Math.max(part.bottom - part.top, part.right - part.left) / WORKING_SIDE);
+  const [height, width] = [part.bottom - part.top, part.right - part.left].map((side) => Math.max(1, Math.round(side / scale)));
+  const data = drawn(bitmap, part, height, width);
+  const values = Float64Array.from({ length: height * width }, (_, n) => grey(data, 4 * n));
+  const found = findDigit({ height, width, values }, invert);
+  const { box } = found;
+  const size = box ? Math.max(box.bottom - box.top, box.right - box.left) : Infinity;
+  if (!box || scale === 1 || size >= WORKING_SIDE / 4) return found;
+  const closer: Box = {
+    top: part.top + Math.round(Math.max(0, box.top - size) * scale),
+    bottom: part.top + Math.round(Math.min(height, box.bottom + size) * scale),
+    left: part.left + Math.round(Math.max(0, box.left - size) * scale),
+    right: part.left + Math.round(Math.min(width, box.right + size) * scale),
+  };
+  return readDigit(bitmap, found.inverted ? 'yes' : 'no', closer);
+}
+
+/** A part of a picture over white, scaled: red, green, blue and 255 of each pixel. */
+function drawn(bitmap: ImageBitmap, part: Box, height: number, width: number): Uint8ClampedArray {
+  const context = new OffscreenCanvas(width, height).getContext('2d')!;
+  context.imageSmoothingQuality = 'high';
+  context.fillStyle = '#fff';
+  context.fillRect(0, 0, width, height);
+  context.drawImage(bitmap, part.left, part.top, part.right - part.left, part.bottom - part.top, 0, 0, width, height);
+  return context.getImageData(0, 0, width, height).data;
+}
+
+function grey(data: Uint8ClampedArray, place: number): number {
+  return 0.299 * data[place] + 0.587 * data[place + 1] + 0.114 * data[place + 2];
 }
 
 /** Scaled to fit inside, in the middle, its border repeated outwards: [channels, height, width] from 0 to 1. */
 function fitted(bitmap: ImageBitmap, channels: number, height: number, width: number): Float32Array {
   const scale = Math.min(height / bitmap.height, width / bitmap.width);
   const [h, w] = [bitmap.height, bitmap.width].map((side) => Math.max(1, Math.round(side * scale)));
-  const context = new OffscreenCanvas(w, h).getContext('2d')!;
-  context.imageSmoothingQuality = 'high';
-  context.fillStyle = '#fff';
-  context.fillRect(0, 0, w, h);
-  context.drawImage(bitmap, 0, 0, w, h);
-  const { data } = context.getImageData(0, 0, w, h);
+  const data = drawn(bitmap, { top: 0, bottom: bitmap.height, left: 0, right: bitmap.width }, h, w);
   const [top, left] = [Math.floor((height - h) / 2), Math.floor((width - w) / 2)];
   return Float32Array.from({ length: channels * height * width }, (_, n) => {
     const y = Math.max(0, Math.min(h - 1, (Math.floor(n / width) % height) - top));
     const x = Math.max(0, Math.min(w - 1, (n % width) - left));
-    const [red, green, blue] = data.subarray(4 * (y * w + x));
-    const colour = channels === 1 ? 0.299 * red + 0.587 * green + 0.114 * blue : [red, green, blue][Math.floor(n / width / height)];
-    return colour / 255;
+    const place = 4 * (y * w + x);
+    return (channels === 1 ? grey(data, place) : data[place + Math.floor(n / width / height)]) / 255;
   });
 }
 
@@ -61,10 +84,4 @@ function borderOf(values: Float32Array, height: number, width: number): Float32A
 
 function mean(values: Float32Array): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-/** From 0 at the ground to 1 at the brightest. */
-function stretched(values: Float32Array, ground: number): Float32Array {
-  const contrast = values.reduce((most, value) => Math.max(most, value - ground), 0);
-  return values.map((value) => (contrast < FAINT ? 0 : Math.max(0, value - ground) / contrast));
 }

@@ -97,7 +97,7 @@ export function exportedBackend(version: string): Backend {
       }
       return { values: Float32Array.from(values), lengths: all, images };
     },
-    upload: (model, file, invert) => decodeFile(file, model.image_shape, model.digits, invert),
+    upload: (model, file, invert) => decodeFile(file, model, invert),
     python: async (model, id, query, picture) => pythonSnippet(model, id, query, picture),
   };
 }

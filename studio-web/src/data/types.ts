@@ -31,7 +31,12 @@ export interface Model {
   readonly source: 'shipped' | 'run' | 'folder';
   readonly checkpoints: readonly { readonly step: number; readonly id: string }[];
   readonly test_error: number | null;
+  /** It reads handwritten digits, which are cut out of an upload. */
   readonly digits: boolean;
+  /** What it learned from is white on black: ink on paper is inverted. */
+  readonly white_on_black: boolean;
+  /** No class is there where no score is above this. */
+  readonly presence: number;
   /** How many things a picture shows; 0 where it may be any number. */
   readonly multi: number;
   /** Name of its set of test images. */

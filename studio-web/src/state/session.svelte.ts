@@ -75,6 +75,8 @@ class Session {
   /** Nothing is drawn or uploaded yet. */
   blank = $derived(this.picture?.pixels.every((pixel) => pixel === 0) ?? true);
   winner = $derived(this.order[0] ?? 0);
+  /** Not even the longest capsule says that its class is there. */
+  absent = $derived(this.model !== null && (this.answer?.lengths[this.winner] ?? 1) <= this.model.presence);
   second = $derived(this.order[1] ?? 0);
   /** The two longest: the first digit of an overlay is orange wherever it is found, the other blue. */
   pair = $derived.by((): readonly [orange: number, blue: number] => {

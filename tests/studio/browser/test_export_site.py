@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,16 +129,20 @@ def _stroke(height: int, width: int, ground: int, ink: int) -> Image.Image:
     return Image.fromarray(pixels)
 
 
-@pytest.mark.parametrize("digits", [True, False])
+@pytest.mark.parametrize(
+    ("digits", "published"), [(True, True), (False, True), (False, False)], ids=["digits", "things", "own"]
+)
 @pytest.mark.parametrize(
     "sheet", [(224, 168, 150, 30), (168, 224, 20, 230), (28, 28, 0, 255)], ids=["shade", "board", "small"]
 )
-def test_an_upload_is_read_as_the_server_reads_it(open_screens, site_address, networks, tmp_path, sheet, digits):
+def test_an_upload_is_read_as_the_server_reads_it(
+    open_screens, site_address, networks, tmp_path, sheet, digits, published
+):
     screens = open_screens(site_address)
 
     def other_things(route):
         models = route.fetch().json()
-        route.fulfill(json=[{**model, "digits": digits} for model in models])
+        route.fulfill(json=[{**model, "digits": digits, "white_on_black": published} for model in models])
 
     screens.page.route("**/models.json", other_things)
     page = screens.go("input=upload")
@@ -147,8 +152,8 @@ def test_an_upload_is_read_as_the_server_reads_it(open_screens, site_address, ne
     page.get_by_text("The file stays in this browser.").wait_for()
     page.wait_for_function("() => document.querySelector('h2:not(.hidden-text)').textContent.includes('longest')")
     network = Catalogue([networks[0]]).network("demo")
-    network.__dict__["digits"] = digits
-    expected, inverted = read_upload(file.read_bytes(), network, "auto")
-    assert page.get_by_text("Inverted." if inverted else "Taken as it is.").count() == 1
+    network.__dict__["form"] = replace(network.form, digits=digits, white_on_black=published)
+    expected = read_upload(file.read_bytes(), network, "auto")
+    assert page.get_by_text("Inverted." if expected.inverted else "Taken as it is.").count() == 1
     seen = screens.grey("#seen").view(28, 28).float() / 255
-    assert (seen - expected[0]).abs().mean() < 0.04  # the two scale by other filters
+    assert (seen - expected.pixels[0] / 255).abs().mean() < 0.04  # the two scale by other filters
