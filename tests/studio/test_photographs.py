@@ -52,7 +52,7 @@ def test_clean_digits_of_both_polarities_and_any_size_stay_right(scale):
         large = Image.fromarray(digit).resize((round(28 * scale),) * 2, Image.Resampling.BICUBIC)
         white, black = read_digit(large), read_digit(Image.fromarray(255 - np.asarray(large)))
         assert (white.inverted, black.inverted) == (False, True)
-        assert np.abs(white.pixels.astype(int) - black.pixels).mean() < 0.5
+        assert np.abs(white.pixels.astype(int) - black.pixels).mean() < 2
         seen.append(white.pixels)
     with torch.no_grad():
         named = load_model(open_run(MODEL))(to_unit_float(torch.from_numpy(np.stack(seen))[:, None])).scores.argmax(1)

@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from digit_photographs import photographs
 from studio.browser.conftest import STATIC
 from studio.browser.files import file_server
 from studio.browser.screens import numbers_in
@@ -133,7 +134,9 @@ def _stroke(height: int, width: int, ground: int, ink: int) -> Image.Image:
     ("digits", "published"), [(True, True), (False, True), (False, False)], ids=["digits", "things", "own"]
 )
 @pytest.mark.parametrize(
-    "sheet", [(224, 168, 150, 30), (168, 224, 20, 230), (28, 28, 0, 255)], ids=["shade", "board", "small"]
+    "sheet",
+    [(224, 168, 150, 30), (168, 224, 20, 230), (28, 28, 0, 255), None],
+    ids=["shade", "board", "small", "photograph"],
 )
 def test_an_upload_is_read_as_the_server_reads_it(
     open_screens, site_address, networks, tmp_path, sheet, digits, published
@@ -147,7 +150,10 @@ def test_an_upload_is_read_as_the_server_reads_it(
     screens.page.route("**/models.json", other_things)
     page = screens.go("input=upload")
     file = tmp_path / "sheet.png"
-    _stroke(*sheet).save(file)
+    if sheet is None:
+        file.write_bytes(photographs([44])[0].jpeg)  # in a shadow, on squared paper, at an angle, on a table
+    else:
+        _stroke(*sheet).save(file)
     page.set_input_files("#file", file)
     page.get_by_text("The file stays in this browser.").wait_for()
     page.wait_for_function("() => document.querySelector('h2:not(.hidden-text)').textContent.includes('longest')")

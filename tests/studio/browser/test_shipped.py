@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from benchmarks.studio_process import running_studio
 from PIL import Image
 
+from digit_photographs import photographs
 from torchcaps.data import load
 
 
@@ -67,3 +69,22 @@ def test_pairs_have_no_cnn_beside_them(open_screens, shipped_address):
     page = open_screens(shipped_address).go("model=capsnet-multimnist")
     page.wait_for_function("name => document.querySelector('.facts dd').textContent === name", arg="capsnet-multimnist")
     page.wait_for_selector(".rival >> text=None is loaded for such pictures.")
+
+
+def test_a_photograph_is_read_and_an_empty_sheet_is_no_class(open_screens, shipped_address, tmp_path):
+    page = open_screens(shipped_address).go("model=capsnet-mnist&input=upload")
+    file = tmp_path / "photograph.jpg"
+    for photograph in photographs([4, 15, 25, 46]):
+        file.write_bytes(photograph.jpeg)
+        page.set_input_files("#file", file)
+        page.get_by_text(f"The longest capsule is {photograph.digit}").wait_for()
+    page.get_by_text("Inverted.").wait_for()
+    random = np.random.default_rng(0)
+    for name, sides, said in (
+        ("sheet", (300, 400), "There is no ink on the picture"),
+        ("noise", (28, 28), "No class is there"),
+    ):
+        pixels = random.normal(200, 6, sides) if name == "sheet" else random.integers(0, 256, sides)
+        Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(tmp_path / f"{name}.png")
+        page.set_input_files("#file", tmp_path / f"{name}.png")
+        page.get_by_text(said).wait_for()
