@@ -11,6 +11,8 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 import torchcaps
+from torchcaps.data import load, sample_digits
+from torchcaps.data.window import to_unit_float
 from torchcaps.eval import choose_examples, evaluate, load_model, open_run
 from torchcaps.eval.pictures import named_classes, picture_form, read_pictures
 from torchcaps.studio import Catalogue, create_app
@@ -109,3 +111,15 @@ def test_a_capsule_of_the_middle_is_none_and_two_are_named_of_a_pair(pairs_run, 
         assert named_classes(run, model, scores, [False, True]) == [[], []]
         cnn = torchcaps.create_model("small-cnn", channels=4, hidden=16)
         assert named_classes(run, cnn, scores, [False, True]) == [named, []]
+
+
+def test_the_threshold_keeps_digits_and_refuses_clothes():
+    """It is the one of pictures that show any number of classes; a network of digits bears it out."""
+    run, model = open_run("capsnet-mnist"), load_model("capsnet-mnist")
+    shares = []
+    for images in (sample_digits("test").images[:100], load("fashion-sample").test.images[:100]):
+        with torch.no_grad():
+            scores = model(to_unit_float(images)).scores
+        shares.append(sum(map(bool, named_classes(run, model, scores, [False] * len(scores)))) / len(scores))
+    assert shares[0] >= 0.99
+    assert shares[1] <= 0.2
