@@ -26,7 +26,8 @@ def test_the_committed_case_is_current(written, name):
     committed, now = load_file(GOLDEN / name), load_file(written / name)
     assert committed.keys() == now.keys()
     for key, value in now.items():
-        torch.testing.assert_close(committed[key], value, rtol=1e-6, atol=1e-7, msg=f"{name}: {key}")
+        least = 1 if value.dtype == torch.uint8 else 1e-7  # a grey level, which another processor may round otherwise
+        torch.testing.assert_close(committed[key], value, rtol=1e-6, atol=least, msg=f"{name}: {key}")
 
 
 def test_no_case_is_missing(written):
