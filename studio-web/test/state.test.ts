@@ -86,10 +86,10 @@ describe('a test image that is not here', () => {
 describe('the verdict', () => {
   const scores = Float32Array.of(0.1, 0.8, 0.6, 0.7);
   it('is on as many classes as there are things, or on those that are there', () => {
-    expect(namedClasses(scores, 1)).toEqual([1]);
-    expect(namedClasses(scores, 2)).toEqual([1, 3]);
-    expect(namedClasses(scores, 0)).toEqual([1, 3, 2]);
-    expect(namedClasses(Float32Array.of(0.1, 0.2), 0)).toEqual([]);
+    expect(namedClasses(scores, 1, 0.5)).toEqual([1]);
+    expect(namedClasses(scores, 2, 0.5)).toEqual([1, 3]);
+    expect(namedClasses(scores, 0, 0.5)).toEqual([1, 3, 2]);
+    expect(namedClasses(Float32Array.of(0.1, 0.2), 0, 0.5)).toEqual([]);
   });
   it('is right for exactly the true classes, and unknown where they are', () => {
     expect(isRight([1, 3], [3, 1])).toBe(true);

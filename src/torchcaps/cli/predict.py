@@ -51,7 +51,8 @@ def predict(
     Pictures of any size and kind are brought to the model's form as `folder:` does: scaled to fit inside, the border
     repeated outwards. For a model of digits, the digit is cut out of a photograph and centred as MNIST was made.
 
-    "no class" means that no capsule is longer than 0.5, or that there is no ink.
+    "no class" means that no capsule is longer than 0.5, or that there is no ink. The longest one stands behind it: a
+    model of one's own that was trained for a short time has short capsules, and its guess may still be right.
 
     **Examples**
 
@@ -121,12 +122,13 @@ def _print(read: ReadPictures, scores: Tensor, names: tuple[str, ...], top: int 
         table.add_column(Text(name), justify="right", no_wrap=True)
     if not every:
         table.add_column("longest", overflow="fold")
-    for path, row, found in zip(read.paths, scores, named, strict=True):
+    for path, row, found, empty in zip(read.paths, scores, named, read.empty, strict=True):
         order = row.argsort(descending=True).tolist()
+        nothing = "no class" if empty else f"no class ({names[order[0]]}?)"
         longest = ", ".join(f"{names[j]} {float(row[j]):.2f}" for j in order[: top or FEW])
         table.add_row(
             Text(path.name if unique else str(path)),
-            Text(" and ".join(names[j] for j in found) or "no class", "bold"),
+            Text(" and ".join(names[j] for j in found) or nothing, "bold"),
             *([f"{value:.2f}" for value in row.tolist()] if every else [Text(longest)]),
         )
     print_table(table)

@@ -87,11 +87,11 @@ class Session {
   /** The classes in the picture; null where nobody knows them. */
   truth = $derived(this.picture?.labels ?? null);
   /** The classes that the network names. */
-  named = $derived(this.answer && this.picture ? namedClasses(this.answer.lengths, this.picture.things) : []);
+  named = $derived(this.answer && this.picture && this.model ? namedClasses(this.answer.lengths, this.picture.things, this.model.presence) : []);
   /** Whether these are exactly the true ones; null where nobody knows, or before the answer. */
   right = $derived(this.answered ? isRight(this.named, this.truth) : null);
   /** The classes that the plain network names. */
-  rivalNamed = $derived(this.rivalAnswer && this.picture ? namedClasses(this.rivalAnswer, this.picture.things) : []);
+  rivalNamed = $derived(this.rivalAnswer && this.picture && this.model ? namedClasses(this.rivalAnswer, this.picture.things, this.model.presence) : []);
   /** The network looks for two things, or two are laid over each other. */
   two = $derived(this.picture?.things === 2 || studio.input === 'overlay');
   /** The bars in colour; −1 where no second one is asked for. */

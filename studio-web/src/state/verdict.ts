@@ -1,11 +1,9 @@
 /** What a network names, and whether it is right: the same on every screen. */
 
-export const PRESENT = 0.5; // where a picture may show any number of classes, one is named above this score
-
-/** The classes that a network names, the surest first: as many as there are things, or (0) every one above 0.5. */
-export function namedClasses(scores: ArrayLike<number>, things: number): readonly number[] {
+/** The classes that a network names, the surest first: as many as there are things, or (0) every one above `presence`. */
+export function namedClasses(scores: ArrayLike<number>, things: number, presence: number): readonly number[] {
   const order = Array.from(scores, (_, j) => j).sort((a, b) => scores[b] - scores[a]);
-  return things > 0 ? order.slice(0, things) : order.filter((j) => scores[j] > PRESENT);
+  return things > 0 ? order.slice(0, things) : order.filter((j) => scores[j] > presence);
 }
 
 /** Right are exactly the true classes, in any order; null where nobody knows the truth. */
