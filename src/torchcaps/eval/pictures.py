@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from torchcaps.data.augment import Augmentations
+from torchcaps.data.catalog import list_sources
 from torchcaps.data.readers.pictures import PICTURE_KINDS, PICTURE_SUFFIXES, read_each, skipped_lines
 from torchcaps.data.readers.written_digit import DIGIT_SIDE, Invert
-from torchcaps.data.registry import list_sources
 from torchcaps.errors import DataError, TorchcapsError
 from torchcaps.eval.metrics import PRESENCE_THRESHOLD
 from torchcaps.eval.picture_form import PictureForm
