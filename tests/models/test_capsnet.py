@@ -137,8 +137,8 @@ def test_large_colour_pictures_with_many_classes():
     [
         (dict(image_shape=(1, 16, 28)), "16×28 are too small.*need at least 17×17.*padding='same'"),
         (dict(image_shape=(28, 28)), r"\(channels, height, width\)"),
-        (dict(image_shape=(0, 28, 28)), "each at least 1"),
-        (dict(num_classes=0), "num_classes must be a whole number of at least 1, got 0"),
+        (dict(image_shape=(0, 28, 28)), "each a whole number from 1 to 65,536"),
+        (dict(num_classes=0), "num_classes must be a whole number from 1 to 1,000,000, got 0"),
         (dict(preset="text"), "unknown preset 'text'; choose from 'paper', 'official'"),
         (dict(decoder="big"), "'fc', 'conv' or 'none'"),
         (dict(iterations=0), "the paper uses 3"),
@@ -156,7 +156,7 @@ def test_wrong_pictures_say_what_to_do():
     model = torchcaps.create_model("capsnet", conv_channels=4, primary_types=1)
     with pytest.raises(ValueError, match=r"takes pictures \[B, 1, 28, 28\], got \[2, 3, 28, 28\]"):
         model(torch.rand(2, 3, 28, 28))
-    with pytest.raises(ValueError, match=r"image_shape must be \(channels, height, width\), each at least 1, got 28"):
+    with pytest.raises(ValueError, match=r"image_shape must be .*\(channels, height, width\): .* to 65,536, got 28"):
         torchcaps.create_model("capsnet", image_shape=28)
     with pytest.raises(ValueError, match="create the model with the image_shape"):
         model(torch.rand(28, 28))
@@ -330,12 +330,12 @@ def test_dropout_silences_channels_of_the_stem_in_training_only():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (dict(stem=[8, 8], stem_dropout=1.0), "stem_dropout must be a chance"),
-        (dict(stem=[8, 0]), "whole numbers of at least 1"),
-        (dict(stem=[8, "x"]), "whole numbers of at least 1"),
-        (dict(stem=[1.5]), "whole numbers of at least 1"),
-        (dict(stem="abc"), "a list of channels"),
-        (dict(stem=5), "stem must be a list of channels"),
+        (dict(stem=[8, 8], stem_dropout=1.0), "stem_dropout must be a number from 0 to below 1"),
+        (dict(stem=[8, 0]), "each a whole number from 1 to"),
+        (dict(stem=[8, "x"]), "each a whole number from 1 to"),
+        (dict(stem=[1.5]), "each a whole number from 1 to"),
+        (dict(stem="abc"), "a list of widths, such as"),
+        (dict(stem=5), "stem must be a list of widths"),
         (dict(stem=[4] * 11), "11 convolutions and a kernel of 9 need at least 31×31"),
     ],
 )

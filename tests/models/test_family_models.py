@@ -47,7 +47,7 @@ def test_matrix_capsules_has_the_layers_of_the_paper():
         ("matrix-capsules", dict(routing="magic"), "unknown routing 'magic'"),
         ("efficient-capsnet", dict(image_shape=(1, 9, 9)), "too small; use at least 11×11"),
         ("efficient-capsnet", dict(primary_dim=5), "must divide the 128 channels"),
-        ("capsnet-deep", dict(types=()), "at least one stage"),
+        ("capsnet-deep", dict(types=()), "types must be a list: 1 to 16 entries, .* got"),
         ("capsnet-deep", dict(decoder="big"), "'fc', 'conv' or 'none'"),
     ],
 )

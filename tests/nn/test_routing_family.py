@@ -234,7 +234,7 @@ def test_wrong_names_and_settings_say_what_there_is():
         nn.create_routing({"name": "average", "out_capsules": 2}, SIZES)
     with pytest.raises(ValueError, match="needs its name"):
         nn.create_routing({"iterations": 2}, SIZES)
-    with pytest.raises(ValueError, match="at least 1, got 0"):
+    with pytest.raises(ValueError, match="from 1 to 1,000; the paper uses 3, got 0"):
         nn.create_routing({"name": "em", "iterations": 0}, SIZES)
     with pytest.raises(ValueError, match="unknown squash 'flat'"):
         nn.AverageRouting("flat")

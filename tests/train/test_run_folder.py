@@ -32,7 +32,9 @@ def test_the_folder_tells_everything(tmp_path):
     assert made_with["data"]["name"] == "mnist-sample"
     assert made_with["data"]["is_sample"] is True
     names = sorted(path.name for path in (run / "checkpoints").iterdir())
-    assert names == ["last", "step-00000006", "step-00000008"]  # the last two, of those after 3, 6 and 8 steps
+    assert names == ["last", "step-00000001", "step-00000003", "step-00000006", "step-00000008"]
+    complete = sorted(file.parent.name for file in run.glob("checkpoints/step-*/training.json"))
+    assert complete == ["step-00000006", "step-00000008"]  # to resume from; the others are there to look at
     assert (run / "checkpoints" / "last").resolve().name == "step-00000008"
     assert sorted(path.name for path in (run / "final").iterdir()) == ["config.json", "model.safetensors"]
     assert all(path.stat().st_mode & 0o044 for path in run.rglob("*"))  # others may read results

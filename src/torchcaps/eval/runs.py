@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torchcaps._foreign import read_json_table, read_toml_table
+from torchcaps._run_files import checkpoint_folders, log_lines, noted_classes
 from torchcaps.errors import TorchcapsError
 from torchcaps.models import Model, from_pretrained
 from torchcaps.models.shipped import list_pretrained, shipped_folder
+from torchcaps.ranges import Whole
 
 __all__ = ["Run", "load_model", "open_run"]
 
@@ -48,13 +48,12 @@ class Run:
     @property
     def seed(self) -> int | None:
         seed = self.facts.get("seed", self.recipe.get("seed"))
-        return seed if isinstance(seed, int) else None
+        return seed if Whole().holds(seed) else None
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
         """Names of the classes, as the data set had them when the run began."""
-        classes = self._data_facts.get("classes")
-        return tuple(map(str, classes)) if isinstance(classes, list) else None
+        return noted_classes(self._data_facts)
 
     @property
     def any_number_of_classes(self) -> bool:
@@ -110,9 +109,9 @@ def open_run(path: str | Path) -> Run:
     return Run(
         named,
         str(model_folder),
-        recipe=_read_toml(home / "recipe.toml"),
-        facts=_read_json(home / "environment.json"),
-        lines=_read_lines(home / "metrics.jsonl"),
+        recipe=read_toml_table(recipe) if (recipe := home / "recipe.toml").exists() else {},
+        facts=read_json_table(facts) if (facts := home / "environment.json").exists() else {},
+        lines=_whole_lines(home / "metrics.jsonl"),
     )
 
 
@@ -133,9 +132,9 @@ def _model_folder(folder: Path) -> Path:
         return folder
     if (folder / "final" / "config.json").is_file():
         return folder / "final"
-    checkpoints = sorted(file.parent for file in folder.glob("checkpoints/step-*/config.json"))
-    if checkpoints:
-        return checkpoints[-1]
+    for checkpoint in reversed(checkpoint_folders(folder / "checkpoints").values()):
+        if (checkpoint / "config.json").is_file():
+            return checkpoint
     raise TorchcapsError(
         f"{folder} holds no model: expected config.json and model.safetensors in it, in {folder.name}/final or in "
         f"{folder.name}/checkpoints/step-*; give the folder of a run that has saved at least once"
@@ -146,41 +145,11 @@ def _is_run(folder: Path) -> bool:
     return (folder / "recipe.toml").is_file() or (folder / "metrics.jsonl").is_file()
 
 
-def _read_toml(file: Path) -> dict[str, Any]:
-    text = _read_text(file)
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise TorchcapsError(f"{file} is damaged: {error}") from error
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    text = _read_text(file)
-    try:
-        facts = json.loads(text or "{}")
-    except ValueError as error:
-        raise TorchcapsError(f"{file} is damaged: {error}") from error
-    return facts if isinstance(facts, dict) else {}
-
-
-def _read_lines(file: Path) -> tuple[Line, ...]:
-    """Lines that are whole; a run that is writing, or was killed, may leave half a line at the end."""
-    lines = []
-    for text in _read_text(file).splitlines():
-        with contextlib.suppress(ValueError):
-            line = json.loads(text)
-            if isinstance(line, dict):
-                lines.append(line)
-    return tuple(lines)
-
-
-def _read_text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8") if file.exists() else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise TorchcapsError(f"{file} cannot be read: {error}") from error
+def _whole_lines(file: Path) -> tuple[Line, ...]:
+    """A run that is writing, or was killed, may leave half a line at the end."""
+    return tuple(record for _, record in log_lines(file) if record is not None) if file.exists() else ()
 
 
 def _by_step(lines: list[Line]) -> list[Line]:
-    latest = {line["step"]: line for line in lines if isinstance(line.get("step"), int)}
+    latest = {line["step"]: line for line in lines}
     return [latest[step] for step in sorted(latest)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,20 +12,29 @@ import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
+from torchcaps.errors import TorchcapsError
 from torchcaps.models.summary import Summary, summarize
 from torchcaps.nn import PrimaryCapsules
 from torchcaps.ops.precision import autocast_dtype
+from torchcaps.ranges import check_values
 
-__all__ = ["Model", "check_image_shape"]
+__all__ = ["Model"]
 
 
 class Model(nn.Module, PyTorchModelHubMixin, library_name="torchcaps", tags=["capsule-network"]):
-    """Base of every network here; a subclass sets ``image_shape``, ``num_classes`` and ``settings``."""
+    """Base of every network here; a constructor begins with ``self.take_settings(locals())``."""
 
     architecture: ClassVar[str]  # set by the registry
     image_shape: tuple[int, int, int]
     num_classes: int
-    settings: Mapping[str, Any]  # the arguments that build the same network again
+    settings: dict[str, Any]  # the arguments that build the same network again
+
+    def take_settings(self, arguments: Mapping[str, Any]) -> None:
+        """Check the constructor's arguments against their declared ranges; they build the same network again."""
+        self.settings = {name: value for name, value in arguments.items() if name not in ("self", "__class__")}
+        check_values(type(self).__init__, self.settings)
+        channels, height, width = self.settings["image_shape"]
+        self.image_shape, self.num_classes = (channels, height, width), self.settings["num_classes"]
 
     def check_images(self, images: Tensor) -> None:
         """Raise an error that helps when pictures do not fit the network."""
@@ -57,6 +66,11 @@ class Model(nn.Module, PyTorchModelHubMixin, library_name="torchcaps", tags=["ca
             raise TypeError(
                 f"the pictures are {images.dtype}, the network {weight.dtype}; write images.to({weight.dtype})"
             )
+
+    @classmethod
+    def _load_as_pickle(cls, model: Any, model_file: str, map_location: str, strict: bool) -> Any:
+        """What the hub library would do where a model has no safetensors; a pickle can run anything."""
+        raise TorchcapsError(f"{model_file} is a pickle, which could run any program; ask for model.safetensors")
 
     def to(self, *arguments: Any, memory_format: torch.memory_format | None = None, **keywords: Any) -> Self:
         """As of every module; a memory format is for convolutions alone, since weights of capsules are no pictures."""
@@ -114,13 +128,3 @@ class Model(nn.Module, PyTorchModelHubMixin, library_name="torchcaps", tags=["ca
             repo_id = repo_id or directory.resolve().name
             return str(self.push_to_hub(repo_id, model_card_kwargs=model_card_kwargs, **keywords))
         return None
-
-
-def check_image_shape(image_shape: tuple[int, int, int], num_classes: int) -> tuple[int, int, int]:
-    """The shape as a tuple, or an error."""
-    shape = tuple(image_shape) if isinstance(image_shape, Sequence) else ()
-    if len(shape) != 3 or any(not isinstance(size, int) or size < 1 for size in shape):
-        raise ValueError(f"image_shape must be (channels, height, width), each at least 1, got {image_shape!r}")
-    if not isinstance(num_classes, int) or num_classes < 1:
-        raise ValueError(f"num_classes must be a whole number of at least 1, got {num_classes!r}")
-    return shape[0], shape[1], shape[2]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated, Any
+
 from torch import Tensor, nn
 
-from torchcaps.models.base import Model, check_image_shape
+from torchcaps.models.base import Model
 from torchcaps.models.output import ClassifierOutput
 from torchcaps.models.registry import register_model
 from torchcaps.nn import PictureConv2d
 from torchcaps.ops.precision import at_least_float32
+from torchcaps.ranges import Classes, ImageShape, Share, Size, Whole
 
 __all__ = ["BaselineCNN", "MultiBaselineCNN", "SmallCNN"]
 
@@ -18,10 +22,9 @@ class _Classifier(Model):
     head: nn.Sequential
     multi_label = False  # softmax over the classes, or a sigmoid for each
 
-    def __init__(self, image_shape: tuple[int, int, int], num_classes: int) -> None:
+    def __init__(self, settings: Mapping[str, Any]) -> None:
         super().__init__()
-        self.image_shape = check_image_shape(image_shape, num_classes)
-        self.num_classes = num_classes
+        self.take_settings(settings)
 
     def forward(self, images: Tensor) -> ClassifierOutput:
         self.check_images(images)
@@ -47,11 +50,8 @@ class _Classifier(Model):
 class BaselineCNN(_Classifier):
     """The paper's baseline on MNIST: 256, 256 and 128 channels of 5×5, then 328, 192 and a softmax, with dropout."""
 
-    def __init__(
-        self, image_shape: tuple[int, int, int] = (1, 28, 28), num_classes: int = 10, dropout: float = 0.5
-    ) -> None:
-        super().__init__(image_shape, num_classes)
-        self.settings = {"image_shape": image_shape, "num_classes": num_classes, "dropout": dropout}
+    def __init__(self, image_shape: ImageShape = (1, 28, 28), num_classes: Classes = 10, dropout: Share = 0.5) -> None:
+        super().__init__(locals())
         C, H, W = self.image_shape
         self.features = nn.Sequential(
             PictureConv2d(C, 256, 5, padding="same"),
@@ -78,10 +78,9 @@ class MultiBaselineCNN(_Classifier):
 
     multi_label = True
 
-    def __init__(self, image_shape: tuple[int, int, int] = (1, 36, 36), num_classes: int = 10) -> None:
-        super().__init__(image_shape, num_classes)
+    def __init__(self, image_shape: ImageShape = (1, 36, 36), num_classes: Classes = 10) -> None:
+        super().__init__(locals())
         self._check_pooling(2)
-        self.settings = {"image_shape": image_shape, "num_classes": num_classes}
         C, H, W = self.image_shape
         self.features = nn.Sequential(
             PictureConv2d(C, 512, 9, padding="same"),
@@ -105,23 +104,15 @@ class SmallCNN(_Classifier):
 
     def __init__(
         self,
-        image_shape: tuple[int, int, int] = (1, 28, 28),
-        num_classes: int = 10,
-        channels: int = 32,
-        hidden: int = 512,
-        dropout: float = 0.5,
+        image_shape: ImageShape = (1, 28, 28),
+        num_classes: Classes = 10,
+        channels: Size = 32,
+        hidden: Annotated[int, Whole(1, 1_000_000)] = 512,
+        dropout: Share = 0.5,
         multi_label: bool = False,
     ) -> None:
-        super().__init__(image_shape, num_classes)
+        super().__init__(locals())
         self._check_pooling(3)
-        self.settings = {
-            "image_shape": image_shape,
-            "num_classes": num_classes,
-            "channels": channels,
-            "hidden": hidden,
-            "dropout": dropout,
-            "multi_label": multi_label,
-        }
         self.multi_label = multi_label
         _, H, W = self.image_shape
         blocks: list[nn.Module] = []

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import init
 
-from torchcaps.models.base import check_image_shape
 from torchcaps.models.capsule_model import CapsuleModel, make_decoder
 from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.presets import get_preset
@@ -25,6 +24,7 @@ from torchcaps.nn import (
 )
 from torchcaps.nn.routing import routing_config
 from torchcaps.nn.start_values import BIAS_START, truncated_normal_
+from torchcaps.ranges import Chance, Classes, Factor, ImageShape, Iterations, Size, Whole, Widths
 
 __all__ = ["CapsNet"]
 
@@ -73,50 +73,42 @@ class CapsNet(CapsuleModel):
 
     def __init__(
         self,
-        image_shape: tuple[int, int, int] = (1, 28, 28),
-        num_classes: int = 10,
+        image_shape: ImageShape = (1, 28, 28),
+        num_classes: Classes = 10,
         preset: str = "official",
-        conv_channels: int = 256,
-        conv_kernel: int = 9,
-        stem: Sequence[int] = (),
-        stem_dropout: float = 0.0,
-        primary_types: int = 32,
-        primary_dim: int = 8,
-        primary_kernel: int = 9,
-        primary_stride: int = 2,
-        capsule_dim: int = 16,
-        iterations: int = 3,
+        conv_channels: Size = 256,
+        conv_kernel: Size = 9,
+        stem: Widths = (),
+        stem_dropout: Chance = 0.0,
+        primary_types: Size = 32,
+        primary_dim: Size = 8,
+        primary_kernel: Size = 9,
+        primary_stride: Size = 2,
+        capsule_dim: Size = 16,
+        iterations: Iterations = 3,
         leaky: bool = False,
         routing: str | Mapping[str, Any] | Routing = "dynamic",
-        shared_weights: bool | str = False,
+        shared_weights: bool | Annotated[int, Whole(0, 1)] | str = False,
         padding: str = "valid",
         decoder: str = "fc",
-        decoder_hidden: Sequence[int] = (512, 1024),
-        capsule_dropout: float = 0.0,
-        position_dropout: float = 0.0,
-        primary_scale: float | None = None,
+        decoder_hidden: Widths = (512, 1024),
+        capsule_dropout: Chance = 0.0,
+        position_dropout: Chance = 0.0,
+        primary_scale: Factor | None = None,
         capsule_bias: bool | None = None,
         start_values: str | None = None,
         routing_gradient: str | None = None,
         loss_balance: str | None = None,
-        reconstruction_scale: float | None = None,
+        reconstruction_scale: Factor | None = None,
     ) -> None:
         super().__init__()
-        self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self.take_settings(locals())
         self.settings["routing"] = routing_config(routing)
-        if not isinstance(stem, Sequence):
-            raise ValueError(f"stem must be a list of channels, such as [32, 32, 64, 64], got {stem!r}")
         self.settings["stem"] = tuple(stem)
         if shared_weights not in (False, True, "positions"):
             raise ValueError(f"shared_weights must be true, false or 'positions', got {shared_weights!r}")
-        self.image_shape = check_image_shape(image_shape, num_classes)
-        self.num_classes = num_classes
         self.preset = get_preset(preset)
         C, H, W = self.image_shape
-        for name in ("stem_dropout", "capsule_dropout", "position_dropout"):
-            chance = self.settings[name]
-            if not 0 <= chance < 1:
-                raise ValueError(f"{name} must be a chance from 0 to below 1, got {chance}")
         self.capsule_dropout, self.position_dropout = capsule_dropout, position_dropout
         self.loss_balance = loss_balance or self.preset.loss_balance
         self.reconstruction_scale = (

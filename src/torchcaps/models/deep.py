@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from torch import Tensor, nn
 
-from torchcaps.models.base import check_image_shape
 from torchcaps.models.capsule_model import CapsuleModel, make_decoder
 from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.registry import register_model
@@ -15,6 +14,7 @@ from torchcaps.nn import CapsuleLinear, ConvCapsules, PictureConv2d, PrimaryCaps
 from torchcaps.nn.routing import routing_config
 from torchcaps.nn.routing.calling import hidden_routing
 from torchcaps.ops import RoutingOutput, capsule_lengths
+from torchcaps.ranges import Classes, ImageShape, Iterations, Many, Size, Whole, Widths
 
 __all__ = ["DeepCapsNet"]
 
@@ -45,25 +45,21 @@ class DeepCapsNet(CapsuleModel):
 
     def __init__(
         self,
-        image_shape: tuple[int, int, int] = (1, 28, 28),
-        num_classes: int = 10,
-        channels: int = 64,
-        types: Sequence[int] = (8, 8),
-        depth: int = 2,
-        dim: int = 8,
-        capsule_dim: int = 16,
+        image_shape: ImageShape = (1, 28, 28),
+        num_classes: Classes = 10,
+        channels: Size = 64,
+        types: Annotated[Sequence[int], Many(Whole(1, 65_536), 1, 16)] = (8, 8),
+        depth: Annotated[int, Whole(0, 64)] = 2,
+        dim: Size = 8,
+        capsule_dim: Size = 16,
         routing: str | Mapping[str, Any] | Routing = "dynamic",
-        iterations: int = 3,
+        iterations: Iterations = 3,
         decoder: str = "fc",
-        decoder_hidden: Sequence[int] = (512, 1024),
+        decoder_hidden: Widths = (512, 1024),
     ) -> None:
         super().__init__()
-        self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self.take_settings(locals())
         routing = self.settings["routing"] = routing_config(routing)  # each layer builds its own, of its own size
-        self.image_shape = check_image_shape(image_shape, num_classes)
-        self.num_classes = num_classes
-        if not types or depth < 0:
-            raise ValueError(f"a deep network needs at least one stage and depth ≥ 0, got {types} and {depth}")
 
         def capsules(before: int, after: int, stride: int) -> ConvCapsules:
             own = hidden_routing(routing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from einops import rearrange
@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from torch.nn import init
 
 from torchcaps import ops
-from torchcaps.models.base import check_image_shape
 from torchcaps.models.capsule_model import CapsuleModel, make_decoder
 from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.registry import register_model
 from torchcaps.nn import CapsuleLinear, PictureConv2d, Routing, WholeMapConv2d
 from torchcaps.nn.routing import routing_config
 from torchcaps.nn.start_values import truncated_normal_
+from torchcaps.ranges import Classes, ImageShape, Iterations, Size, Widths
 
 __all__ = ["EfficientCapsNet"]
 
@@ -50,22 +50,21 @@ class EfficientCapsNet(CapsuleModel):
 
     def __init__(
         self,
-        image_shape: tuple[int, int, int] = (1, 28, 28),
-        num_classes: int = 10,
-        primary_dim: int = 8,
-        capsule_dim: int = 16,
+        image_shape: ImageShape = (1, 28, 28),
+        num_classes: Classes = 10,
+        primary_dim: Size = 8,
+        capsule_dim: Size = 16,
         routing: str | Mapping[str, Any] | Routing = "self-attention",
-        iterations: int = 3,
+        iterations: Iterations = 3,
         decoder: str = "none",
-        decoder_hidden: Sequence[int] = (512, 1024),
+        decoder_hidden: Widths = (512, 1024),
     ) -> None:
         super().__init__()
-        self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self.take_settings(locals())
         self.settings["routing"] = routing_config(routing)
-        self.image_shape = check_image_shape(image_shape, num_classes)
-        self.num_classes, self.primary_dim = num_classes, primary_dim
+        self.primary_dim = primary_dim
         width = self.CHANNELS[-1]
-        if primary_dim < 1 or width % primary_dim:
+        if width % primary_dim:
             raise ValueError(f"primary_dim must divide the {width} channels of the last convolution, got {primary_dim}")
         before, H, W = self.image_shape
         layers: list[nn.Module] = []

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from torch import Tensor
 
-from torchcaps.models.base import check_image_shape
 from torchcaps.models.capsule_model import CapsuleModel, make_decoder
 from torchcaps.models.output import CapsNetOutput
 from torchcaps.models.registry import register_model
 from torchcaps.nn import CapsuleLoss, ConvCapsules, PictureConv2d, PrimaryPoses, Routing, SpreadLoss
 from torchcaps.nn.routing import routing_config
 from torchcaps.nn.routing.calling import hidden_routing
+from torchcaps.ranges import Classes, ImageShape, Iterations, Number, Size, Whole
 
 __all__ = ["MatrixCapsules"]
+
+Margin = Annotated[float, Number(0, 1, above=True)]
 
 
 @register_model("matrix-capsules")
@@ -47,25 +49,24 @@ class MatrixCapsules(CapsuleModel):
 
     def __init__(
         self,
-        image_shape: tuple[int, int, int] = (1, 28, 28),
-        num_classes: int = 10,
-        A: int = 64,
-        B: int = 8,
-        C: int = 16,
-        D: int = 16,
-        pose_size: int = 4,
+        image_shape: ImageShape = (1, 28, 28),
+        num_classes: Classes = 10,
+        A: Size = 64,
+        B: Size = 8,
+        C: Size = 16,
+        D: Size = 16,
+        pose_size: Annotated[int, Whole(1, 64)] = 4,
         routing: str | Mapping[str, Any] | Routing = "em",
-        iterations: int = 2,
-        margin: float = 0.9,
+        iterations: Iterations = 2,
+        margin: Margin = 0.9,
         coordinate_addition: bool = True,
         decoder: str = "none",
-        margin_start: float = 0.2,
+        margin_start: Margin = 0.2,
     ) -> None:
         super().__init__()
-        self.settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self.take_settings(locals())
         routing = self.settings["routing"] = routing_config(routing)  # each layer builds its own, of its own size
-        self.image_shape = check_image_shape(image_shape, num_classes)
-        self.num_classes, self.margin, self.margin_start = num_classes, margin, margin_start
+        self.margin, self.margin_start = margin, margin_start
         self.make_loss()  # a margin that cannot be is an error here, not after the data has been read
         if min(self.image_shape[1:]) < 17:
             raise ValueError(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import importlib
-import io
-import json
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from safetensors import SafetensorError
+from safetensors.torch import load_model
 
+from torchcaps._foreign import read_json_table, shown
 from torchcaps.errors import TorchcapsError
 from torchcaps.models.catalog import NETWORKS
+from torchcaps.models.declared import check_weights, weights_of
 from torchcaps.models.shipped import list_pretrained, shipped_folder
 
 if TYPE_CHECKING:
@@ -58,10 +58,12 @@ def create_model(name: str, **settings: Any) -> Model:
     if name not in _MODELS:
         raise ValueError(f"unknown model {name!r}; choose from {', '.join(map(repr, list_models()))}")
     _check_settings(name, settings)
+    weights_of(_MODELS[name], settings)  # a size that cannot be is an error before memory is taken
     return _MODELS[name](**settings)
 
 
 def _check_settings(name: str, settings: Iterable[str]) -> None:
+    """Raise where a model of this name has no such setting."""
     allowed = _MODELS[name].__init__.__annotations__.keys() - {"return"}
     for key in settings:
         if key not in allowed:
@@ -76,8 +78,8 @@ def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords
     A folder is one that ``save_pretrained`` wrote; a name on the hub is ``"owner/name"``. Shipped weights are stored as
     16-bit floats and read back as 32-bit ones. Every way in which the files can be wrong is an error in words.
 
-    ``strict`` refuses weights that lack a layer. Keywords go to huggingface_hub, for example ``revision=`` or
-    ``local_files_only=True``.
+    ``strict`` refuses weights that lack a layer. ``map_location="cuda"`` loads to a device. Other keywords go to
+    huggingface_hub, for example ``revision=`` or ``local_files_only=True``, or replace settings of the network.
     """
     folder = _folder(name_or_path, {key: keywords.pop(key) for key in HUB_KEYWORDS if key in keywords})
     config, weights = folder / "config.json", folder / "model.safetensors"
@@ -86,22 +88,28 @@ def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords
     if not weights.is_file():
         raise TorchcapsError(f"{folder} has no model.safetensors; the model was not saved completely, or was moved")
     architecture, settings = _read(config)
+    settings |= {key: value for key, value in keywords.items() if key != "map_location"}
     try:
-        _check_settings(architecture, settings)  # of a newer version, maybe; the hub library leaves them out in silence
-        with contextlib.redirect_stdout(io.StringIO()):  # the hub library announces what it loads
-            return _MODELS[architecture].from_pretrained(str(folder), strict=strict, **keywords)
+        _check_settings(architecture, settings)
+        declared = weights_of(_MODELS[architecture], settings)
+    except (TypeError, ValueError) as error:
+        raise TorchcapsError(f"{config} does not describe a network that can be built: {error}") from error
+    try:
+        if declared is not None:
+            check_weights(weights, declared, strict)
+        model = _MODELS[architecture](**settings)
+        load_model(model, weights, strict=strict, device=keywords.get("map_location", "cpu"))
     except SafetensorError as error:
         raise TorchcapsError(
             f"{weights} is damaged or cut short ({error}); copy it again, or take another checkpoint of the run"
         ) from error
     except OSError as error:
         raise TorchcapsError(f"{folder} cannot be loaded: {error}") from error
-    except (TypeError, ValueError) as error:
-        raise TorchcapsError(f"{config} does not describe a network that can be built: {error}") from error
-    except RuntimeError as error:
+    except (ValueError, RuntimeError) as error:
         raise TorchcapsError(
             f"the weights in {weights} belong to another network than config.json describes: {_first_lines(error)}"
         ) from error
+    return model.eval()
 
 
 def _folder(name_or_path: str | Path, hub: Mapping[str, Any]) -> Path:
@@ -130,14 +138,13 @@ def _folder(name_or_path: str | Path, hub: Mapping[str, Any]) -> Path:
 
 def _read(config: Path) -> tuple[str, dict[str, Any]]:
     """Architecture and settings."""
-    try:
-        settings = json.loads(config.read_text(encoding="utf-8"))
-        architecture = settings.pop("architecture")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise TorchcapsError(f"{config} is damaged or of another library: no architecture in it") from error
+    settings = read_json_table(config)
+    if "architecture" not in settings:
+        raise TorchcapsError(f"{config} is damaged or of another library: no architecture in it")
+    architecture = settings.pop("architecture")
     if architecture not in list_models():
         raise TorchcapsError(
-            f"{config} is for the architecture {architecture!r}, which is not known here; known are "
+            f"{config} is for the architecture {shown(architecture)}, which is not known here; known are "
             f"{', '.join(list_models())}"
         )
     return architecture, settings

@@ -108,7 +108,7 @@ class ConvCapsules(nn.Module):
     def _start(self) -> None:
         """Start so that what flows through many layers keeps its size."""
         truncated_normal_(self.weight, self._start_std())
-        if self.pose == "matrix":
+        if self.pose == "matrix" and not self.weight.is_meta:
             with torch.no_grad():
                 self.weight.add_(torch.eye(self.weight.shape[-1], device=self.weight.device))
         if self.bias is not None:

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from torchcaps.data.source import Source
 from torchcaps.errors import DataError, TorchcapsError
 from torchcaps.models import Model, create_model
 from torchcaps.train.capture import StepRunner, wants_compile
-from torchcaps.train.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint, save_model
+from torchcaps.train.checkpoint import last_checkpoint, save_checkpoint, save_model, save_snapshot
 from torchcaps.train.distributed import World
 from torchcaps.train.ema import WeightAverage
 from torchcaps.train.feed import Feed, steps_of, steps_per_epoch
 from torchcaps.train.guard import check_loss, weights_are_finite
 from torchcaps.train.interrupt import StopRequest
+from torchcaps.train.keeping import COMPLETE, is_early
 from torchcaps.train.log import LogSink, ProgressSink
 from torchcaps.train.objective import Objective
 from torchcaps.train.recipe import Recipe, RecipeError
@@ -91,6 +93,7 @@ class Engine:
         self._times_counted = torch.tensor(times, device=device)
         self._mark, self._mark_step = 0.0, 0  # when the steps since the last record began
         self._reached_accuracy = False
+        self._keeps_early_steps = log.keep > COMPLETE
 
     @property
     def weights_to_evaluate(self) -> Model:
@@ -103,12 +106,11 @@ class Engine:
         if path is None:
             self.folder.check_unfinished()
             return
-        checkpoint = load_checkpoint(path, self.model)
+        checkpoint = self.state.restore(path)
         try:
             self.feed.loader.load_state_dict(checkpoint.values["loader"])
         except DataError as error:  # the recipe is the same, so it is the number of pictures
             raise RunFolderError(self.folder.data_has_changed("an epoch has another length")) from error
-        self.state.restore(checkpoint)
         self.step.meter.mul_(self._times_counted)
         if not self.world.is_main:
             self.step.meter.zero_()  # what all had counted goes on in one process
@@ -166,6 +168,8 @@ class Engine:
             if self.done % self.periods.checkpoint == 0 or last:
                 self._save()
                 saved = self.done
+            elif self._keeps_early_steps and self.done < self.periods.checkpoint and is_early(self.done):
+                self._save_snapshot()
             if self.done % look == 0 and self.world.anyone(bool(stop)) and not last:
                 if saved != self.done:
                     self._save()
@@ -219,11 +223,22 @@ class Engine:
         self._reached_accuracy, self.total_steps = True, self.done
         return True
 
-    def _save(self) -> None:
+    def _checked_meter(self) -> Tensor:
+        """The sums over all processes, which all stop or none where weights are no numbers: those are never saved."""
         meter = self.world.summed(self.step.meter)
-        # Summed over all processes, so that all of them stop or none does.
         loss = float(meter[0]) if weights_are_finite(self.model) else math.nan
         check_loss(loss, self.done, self.recipe, last_checkpoint(self.folder.checkpoints))
+        return meter
+
+    def _save_snapshot(self) -> None:
+        """Weights of one of the first steps, to look at."""
+        self._checked_meter()
+        if self.world.is_main:
+            with self._off_the_clock():
+                save_snapshot(self.folder.checkpoints, self.done, self.model, self.recipe.log.keep)
+
+    def _save(self) -> None:
+        meter = self._checked_meter()
         if not self.world.is_main:
             return
         self.feed.loader.step = self.done

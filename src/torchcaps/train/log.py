@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from torchcaps._run_files import log_lines
 from torchcaps.errors import TorchcapsError
 
 __all__ = ["JsonLines", "LogSink", "PlainProgress", "ProgressBar", "ProgressSink", "make_progress", "read_log"]
@@ -55,11 +56,13 @@ class JsonLines:
 
 def read_log(file: Path, kind: str) -> list[dict[str, Any]]:
     """The records of one kind that an ended run wrote, in order; none without a log, as for an ensemble."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        return [record for record in map(json.loads, lines) if record["kind"] == kind]
-    except (ValueError, TypeError, KeyError) as error:
-        raise TorchcapsError(f"the log {file} is damaged: {error!r}; remove that run to make it again") from error
+    found = []
+    for number, (_, record) in enumerate(log_lines(file) if file.exists() else (), start=1):
+        if record is None:
+            raise TorchcapsError(f"the log {file} is damaged in line {number}; remove that run to make it again")
+        if record["kind"] == kind:
+            found.append(record)
+    return found
 
 
 class ProgressBar:

@@ -215,7 +215,7 @@ class LogSection:
     validate_every: int = 0
     checkpoint_every: int = 0
     pictures_every: int = 0
-    keep: int = 2
+    keep: int = 12
     tensorboard: str = "auto"
 
     def __post_init__(self) -> None:

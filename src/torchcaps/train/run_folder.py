@@ -15,8 +15,12 @@ from typing import Any
 
 import torch
 
+from torchcaps._foreign import read_json_table
+from torchcaps._run_files import log_lines, noted_classes
 from torchcaps._version import __version__
 from torchcaps.errors import TorchcapsError
+from torchcaps.eval.output import disk_errors_explained
+from torchcaps.ranges import Whole
 from torchcaps.train.distributed import World
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe, save_recipe
@@ -72,7 +76,7 @@ class RunFolder:
 
     def write_recipe(self, recipe: Recipe) -> None:
         """Put the resolved recipe in place in one move."""
-        scratch = self.path / f".{RECIPE}"
+        scratch = self.path / f".{RECIPE}"  # a fixed name: what a kill leaves is written over
         scratch.write_text(save_recipe(recipe), encoding="utf-8")
         os.replace(scratch, self.path / RECIPE)
 
@@ -103,10 +107,11 @@ class RunFolder:
         """Raise when the classes, or how many pictures there are to train on, are not those the run began with."""
         saved = self._data_facts()
         changes = []
-        if "classes" in saved and saved["classes"] != list(classes):
-            changes.append(f"the classes were {', '.join(map(str, saved['classes']))} and are {', '.join(classes)}")
-        if "training_pictures" in saved and saved["training_pictures"] != pictures:
-            changes.append(f"there were {saved['training_pictures']:,} training pictures and are {pictures:,}")
+        before, count = noted_classes(saved), saved.get("training_pictures")
+        if before is not None and before != tuple(classes):
+            changes.append(f"the classes were {', '.join(before)} and are {', '.join(classes)}")
+        if Whole(0).holds(count) and count != pictures:
+            changes.append(f"there were {count:,} training pictures and are {pictures:,}")
         if changes:
             raise RunFolderError(self.data_has_changed("; ".join(changes)))
 
@@ -120,25 +125,22 @@ class RunFolder:
     def _data_facts(self) -> dict[str, Any]:
         """What the run noted about its data when it began; nothing where that cannot be read."""
         try:
-            data = json.loads((self.path / ENVIRONMENT).read_text(encoding="utf-8"))["data"]
-        except (OSError, ValueError, KeyError, TypeError):
+            data = read_json_table(self.path / ENVIRONMENT).get("data")
+        except TorchcapsError:
             return {}
         return data if isinstance(data, dict) else {}
 
     def forget_after(self, step: int) -> None:
-        """Drop the lines of the log that a resumed run will write again."""
+        """Drop the lines of the log that a resumed run will write again, and those that are damaged."""
         if not self.metrics.exists():
             return
-        kept = []
-        for line in self.metrics.read_text(encoding="utf-8").splitlines(keepends=True):
-            try:
-                if line.endswith("\n") and json.loads(line)["step"] <= step:
-                    kept.append(line)
-            except (ValueError, KeyError):  # a line cut off by a kill
-                continue
         scratch = self.path / f".{METRICS}"
-        scratch.write_text("".join(kept), encoding="utf-8")
-        os.replace(scratch, self.metrics)
+        with disk_errors_explained(self.metrics, None):
+            with scratch.open("wb") as kept:
+                for line, record in log_lines(self.metrics):
+                    if record is not None and record["step"] <= step and line.endswith(b"\n"):
+                        kept.write(line)
+            os.replace(scratch, self.metrics)
 
     def remove_leftovers(self) -> None:
         """Half-written folders of a process that was killed."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.models import Model
-from torchcaps.train.checkpoint import Checkpoint, CheckpointError
+from torchcaps.train.checkpoint import Checkpoint, CheckpointError, load_checkpoint
 from torchcaps.train.ema import WeightAverage
 
 __all__ = ["TrainingState"]
@@ -33,11 +33,14 @@ class TrainingState:
             tensors |= {f"average/{name}": value for name, value in self.average.model.state_dict().items()}
         return tensors
 
-    def restore(self, checkpoint: Checkpoint) -> None:
+    def restore(self, path: Path) -> Checkpoint:
         """Take over what a checkpoint holds, in place: addresses and memory formats stay."""
         self._create_optimizer_state()
-        _copy_into(self.model.state_dict(), checkpoint.weights, checkpoint.path)
-        _copy_into(self.tensors(), checkpoint.tensors, checkpoint.path)
+        checkpoint = load_checkpoint(path, self.model, self.tensors())
+        _check_sums(checkpoint)
+        _copy_into(self.model.state_dict(), checkpoint.weights)
+        _copy_into(self.tensors(), checkpoint.tensors)
+        return checkpoint
 
     def _create_optimizer_state(self) -> None:
         """Let the optimiser make its tensors where and how it wants them, by a step whose effect is overwritten."""
@@ -47,12 +50,20 @@ class TrainingState:
         self.optimizer.zero_grad(set_to_none=True)
 
 
-def _copy_into(live: Mapping[str, Tensor], saved: Mapping[str, Tensor], path: Path) -> None:
-    different = sorted(live.keys() ^ saved.keys())
-    if different:
-        raise CheckpointError(
-            f"{path} holds another training state than this run has: {', '.join(different[:3])} differ"
-        )
+def _check_sums(checkpoint: Checkpoint) -> None:
+    """The optimiser has counted the steps of the run, and what is a sum of squares or of counts is not negative."""
+    for name, tensor in checkpoint.tensors.items():
+        kind, _, key = name.rpartition("/")
+        if kind.startswith("optimizer/") and key == "step" and float(tensor) != checkpoint.values["step"]:
+            wrong = f"{float(tensor):g}, not {checkpoint.values['step']}, the number of steps"
+        elif (key == "exp_avg_sq" or name == "meter") and bool((tensor < 0).any()):
+            wrong = f"{float(tensor.min()):g} somewhere, not 0 or more"
+        else:
+            continue
+        raise CheckpointError(f"the checkpoint {checkpoint.path} is damaged: {name} is {wrong}. Remove that folder")
+
+
+def _copy_into(live: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> None:
     with torch.no_grad():
         for name, tensor in live.items():
             tensor.copy_(saved[name])

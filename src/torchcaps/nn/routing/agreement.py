@@ -13,6 +13,7 @@ from torchcaps.nn.routing.registry import register_routing
 from torchcaps.ops import RoutingOutput
 from torchcaps.ops.routing.checks import check_number
 from torchcaps.ops.routing.options import RoutingOptions
+from torchcaps.ranges import Factor, Iterations
 
 __all__ = [
     "AttentionRouting",
@@ -34,7 +35,7 @@ class DynamicRouting(RoutingAlgorithm):
 
     takes_bias = True
 
-    def __init__(self, iterations: int = 3, leaky: bool = False, gradient: str = "all") -> None:
+    def __init__(self, iterations: Iterations = 3, leaky: bool = False, gradient: str = "all") -> None:
         super().__init__(iterations=iterations, leaky=leaky, gradient=gradient)
         RoutingOptions(iterations, leaky, gradient)  # an error now, not at the first call
         self.leaky = leaky
@@ -69,7 +70,7 @@ class LeakyRouting(DynamicRouting):
 
     normalizes = "nothing"
 
-    def __init__(self, iterations: int = 3, gradient: str = "all") -> None:
+    def __init__(self, iterations: Iterations = 3, gradient: str = "all") -> None:
         super().__init__(iterations, leaky=True, gradient=gradient)
         del self.settings["leaky"]  # the name says it
 
@@ -99,7 +100,7 @@ class _OnVotes(RoutingAlgorithm):
 class FixedPointRouting(_OnVotes):
     """The logit is overwritten; see :func:`torchcaps.ops.fixed_point_routing`."""
 
-    def __init__(self, iterations: int = 3, squash: str = "paper") -> None:
+    def __init__(self, iterations: Iterations = 3, squash: str = "paper") -> None:
         super().__init__(iterations=iterations, squash=squash)
 
     def _function(self, votes: Tensor, **keywords: Any) -> RoutingOutput:
@@ -110,7 +111,7 @@ class FixedPointRouting(_OnVotes):
 class NormalizedRouting(_OnVotes):
     """Agreement with a centre of unit length; see :func:`torchcaps.ops.normalized_routing`."""
 
-    def __init__(self, iterations: int = 3, squash: str = "paper") -> None:
+    def __init__(self, iterations: Iterations = 3, squash: str = "paper") -> None:
         super().__init__(iterations=iterations, squash=squash)
 
     def _function(self, votes: Tensor, **keywords: Any) -> RoutingOutput:
@@ -129,7 +130,9 @@ class MaxMinRouting(_OnVotes):
         }
     )
 
-    def __init__(self, iterations: int = 3, lower: float = 0.0, upper: float = 1.0, squash: str = "paper") -> None:
+    def __init__(
+        self, iterations: Iterations = 3, lower: Factor = 0.0, upper: Factor = 1.0, squash: str = "paper"
+    ) -> None:
         super().__init__(iterations=iterations, lower=lower, upper=upper, squash=squash)
         check_number("lower", lower)
         check_number("upper", upper)
@@ -152,7 +155,7 @@ class AttentionRouting(_OnVotes):
         }
     )
 
-    def __init__(self, iterations: int = 3, scale: float | None = None, squash: str = "paper") -> None:
+    def __init__(self, iterations: Iterations = 3, scale: Factor | None = None, squash: str = "paper") -> None:
         super().__init__(iterations=iterations, scale=scale, squash=squash)
 
     def _function(self, votes: Tensor, **keywords: Any) -> RoutingOutput:

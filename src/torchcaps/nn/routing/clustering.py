@@ -15,6 +15,7 @@ from torchcaps.nn.routing.registry import register_routing
 from torchcaps.ops import RoutingOutput
 from torchcaps.ops.routing.checks import check_number
 from torchcaps.ops.routing.family.k_means import DISTANCES
+from torchcaps.ranges import Factor, Iterations, Positive
 
 __all__ = ["EMRouting", "KMeansRouting", "VBRouting"]
 
@@ -34,9 +35,9 @@ class KMeansRouting(RoutingAlgorithm):
 
     def __init__(
         self,
-        iterations: int = 3,
+        iterations: Iterations = 3,
         distance: str = "euclidean",
-        temperature: float = 10.0,
+        temperature: Factor = 10.0,
         squash: str = "paper",
     ) -> None:
         super().__init__(iterations=iterations, distance=distance, temperature=temperature, squash=squash)
@@ -129,9 +130,9 @@ class EMRouting(_Mixture):
     def __init__(
         self,
         out_capsules: int,
-        iterations: int = 3,
-        inverse_temperature: float = 10.0,
-        variance_floor: float = 1e-4,
+        iterations: Iterations = 3,
+        inverse_temperature: Factor = 10.0,
+        variance_floor: Positive = 1e-4,
         standardize: bool = True,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -161,9 +162,9 @@ class VBRouting(_Mixture):
     def __init__(
         self,
         out_capsules: int,
-        iterations: int = 3,
-        prior_scatter: float = 1.0,
-        inverse_temperature: float = 1.5,
+        iterations: Iterations = 3,
+        prior_scatter: Positive = 1.0,
+        inverse_temperature: Factor = 1.5,
         standardize: bool = True,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,

@@ -13,6 +13,7 @@ from torchcaps.nn.routing.base import LayerSizes, RoutingAlgorithm
 from torchcaps.nn.routing.registry import register_routing
 from torchcaps.nn.start_values import CAPSULE_STD, truncated_normal_
 from torchcaps.ops import RoutingOutput
+from torchcaps.ranges import Factor, Iterations
 
 __all__ = ["InvertedAttentionRouting", "SelfAttentionRouting", "SelfRouting"]
 
@@ -97,8 +98,8 @@ class InvertedAttentionRouting(RoutingAlgorithm):
     def __init__(
         self,
         out_dim: int,
-        iterations: int = 3,
-        scale: float | None = None,
+        iterations: Iterations = 3,
+        scale: Factor | None = None,
         presence: bool = True,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,

@@ -10,6 +10,7 @@ from fnmatch import fnmatch
 from typing import Any, TypeVar
 
 from torchcaps.nn.routing.base import LayerSizes, RoutingAlgorithm
+from torchcaps.ranges import check_values
 
 __all__ = ["create_routing", "list_routings", "register_routing", "routing_class", "routing_config"]
 
@@ -77,6 +78,7 @@ def create_routing(
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(known)) or 'none'}"
             raise TypeError(f"the routing {name!r} has no setting {key!r}; {hint}")
+    check_values(kind.__init__, settings, f"the routing {name!r}: ")
     inherited = {key: value for key, value in (defaults or {}).items() if key in known}
     return kind.for_layer(sizes, **{**inherited, **settings})
 

@@ -79,10 +79,15 @@ def whole_split(task: Task) -> Measured:
 
 
 def every_checkpoint(task: Task) -> Measured:
-    """The last weights, whose error counts; and all checkpoints on the way to them, to see what a choice would do."""
+    """The last weights, whose error counts; and the checkpoints on the way to them, to see what a choice would do.
+
+    Those of the first steps, which lie between what the recipe asks for, are left out.
+    """
     measurement = Measurement(task.recipe, task.source, task.split, task.device, task.limit)
     wrong = measurement.errors(task.model, task.watch)
+    every = task.recipe.log.checkpoint_every
     found = {int(path.name.removeprefix("step-")): path for path in task.checkpoints}
+    found = {step: path for step, path in found.items() if not every or step % every == 0 or step == max(found)}
     if not found:
         raise TorchcapsError(
             "the checkpoints of this run are gone, they are removed once they are measured; to measure them again, "
