@@ -12,7 +12,16 @@ from typing import Any, NoReturn
 
 from torchcaps.errors import TorchcapsError
 
-__all__ = ["json_lines", "parse_json", "parse_toml", "read_json_table", "read_text", "read_toml_table", "shown"]
+__all__ = [
+    "json_lines",
+    "parse_json",
+    "parse_toml",
+    "read_json_table",
+    "read_text",
+    "read_toml_table",
+    "shortened",
+    "shown",
+]
 
 MOST_BYTES = 1 << 26  # of a file that is read as a whole
 MOST_LINE_BYTES = 1 << 20
@@ -31,6 +40,11 @@ def shown(value: object) -> str:
         return _short.repr(value)
     except ValueError:  # Python refuses to write whole numbers of more than 4,300 digits
         return "a number of thousands of digits"
+
+
+def shortened(text: str) -> str:
+    """The text as an error message names it: in one line, and never longer than half of one."""
+    return text if len(text) <= 60 and text.isprintable() else shown(text)
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 from torchcaps._foreign import shown
 
 __all__ = [
+    "Anything",
     "Chance",
     "Classes",
     "Count",
@@ -28,12 +29,16 @@ __all__ = [
     "ImageShape",
     "Iterations",
     "Many",
+    "Nothing",
     "Number",
+    "OneOf",
     "Percent",
+    "Pixels",
     "Positive",
     "Range",
     "Share",
     "Size",
+    "Table",
     "Text",
     "Whole",
     "Widths",
@@ -61,7 +66,7 @@ class Whole(Range):
 
     def holds(self, value: object) -> bool:
         whole = isinstance(value, Integral) and not isinstance(value, bool)
-        return whole and self.least <= int(value) <= self.most  # type: ignore[call-overload, no-any-return]
+        return whole and self.least <= int(value) <= self.most  # type: ignore[call-overload]
 
     def __str__(self) -> str:
         if (self.least, self.most) == (-LARGEST, LARGEST):
@@ -71,7 +76,10 @@ class Whole(Range):
 
 @dataclass(frozen=True)
 class Number(Range):
-    """A finite number, whole ones among them; ``above`` and ``below`` leave the bounds themselves out."""
+    """A finite number, whole ones among them, between two bounds or between none.
+
+    ``above`` and ``below`` leave the bounds themselves out.
+    """
 
     least: float = -math.inf
     most: float = math.inf
@@ -90,12 +98,12 @@ class Number(Range):
         return math.isfinite(number) and low and high
 
     def __str__(self) -> str:
-        if math.isinf(self.least) and math.isinf(self.most):
-            return "a finite number"
-        low = f"above {self.least:g}" if self.above else f"from {self.least:g}"
         if math.isinf(self.most):
-            return f"a finite number {low}" + ("" if self.above else " up")
-        return f"a number {low} to {'below ' if self.below else ''}{self.most:,g}"
+            return "a finite number"
+        least, most = f"{self.least:,.12g}", f"{self.most:,.12g}"
+        if self.above:
+            return f"a number above {least} and {'below' if self.below else 'at most'} {most}"
+        return f"a number from {least} to {'below ' if self.below else ''}{most}"
 
 
 @dataclass(frozen=True)
@@ -138,7 +146,20 @@ class Many(Range):
 
 
 @dataclass(frozen=True)
-class _Nothing(Range):
+class Table(Range):
+    """Names, and values that are all of one range."""
+
+    of: Range
+
+    def holds(self, value: object) -> bool:
+        return isinstance(value, Mapping) and all(map(self.of.holds, value.values()))
+
+    def __str__(self) -> str:
+        return f"a table, each value {self.of}"
+
+
+@dataclass(frozen=True)
+class Nothing(Range):
     def holds(self, value: object) -> bool:
         return value is None
 
@@ -147,13 +168,16 @@ class _Nothing(Range):
 
 
 @dataclass(frozen=True)
-class _Anything(Range):
+class Anything(Range):
     def holds(self, value: object) -> bool:
         return True
 
+    def __str__(self) -> str:
+        return "anything"
+
 
 @dataclass(frozen=True)
-class _OneOf(Range):
+class OneOf(Range):
     parts: tuple[Range, ...]
 
     def holds(self, value: object) -> bool:
@@ -173,9 +197,10 @@ Share = Annotated[float, Number(0, 1)]
 Factor = Annotated[float, Number(-1e6, 1e6)]
 Positive = Annotated[float, Number(0, 1e6, above=True)]
 Count = Annotated[int, Whole(0, 10**12)]  # of steps, examples, parameters
+Pixels = Annotated[int, Whole(0, 16_384, "; 0 leaves pictures as they are")]  # of a side
 Percent = Annotated[float, Number(0, 100)]
 
-PLAIN: dict[Any, Range] = {bool: Flag(), int: Whole(), float: Number(), str: Text(), types.NoneType: _Nothing()}
+PLAIN: dict[Any, Range] = {bool: Flag(), int: Whole(), float: Number(), str: Text(), types.NoneType: Nothing()}
 
 
 def check_values(owner: Callable[..., Any], values: Mapping[str, Any], before: str = "") -> None:
@@ -218,5 +243,5 @@ def _range_of(hint: Any) -> Range:
         return declared[0] if declared else _range_of(typing.get_args(hint)[0])
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         parts = tuple(map(_range_of, typing.get_args(hint)))
-        return _Anything() if _Anything() in parts else _OneOf(parts)
-    return PLAIN.get(hint, _Anything()) if isinstance(hint, type) else _Anything()
+        return Anything() if Anything() in parts else OneOf(parts)
+    return PLAIN.get(hint, Anything()) if isinstance(hint, type) else Anything()

@@ -45,7 +45,7 @@ def test_every_checkpoint_is_counted_and_the_last_weights_are_the_error(run):
     folder = root / "mnist-official" / "seed0"
     kept = all_checkpoints(folder / "checkpoints")
     assert [path.name for path in kept] == [f"step-{step:08d}" for step in (1, 2, 4, 6, 8)]
-    counts = [wrong(path) for path in kept]
+    counts = [wrong(path) for path in kept[1:]]  # the first step is there to look at
     assert [round(5 * percent) for _, percent in errors_by_step(result)] == counts  # of 500 digits
     assert [step for step, _ in errors_by_step(result)] == [2, 4, 6, 8]
     assert result.errors == wrong(folder / "final") == counts[-1]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.errors import DataError
+from torchcaps.ranges import Whole, check_value
 
 __all__ = ["StepLoader"]
 
@@ -99,7 +100,11 @@ class StepLoader(ABC, Generic[Batch]):
                     f"the saved loader had {name} = {state.get(name)!r}, this one has {value!r}; its examples would "
                     "differ. Build the loader with the saved value, or start anew"
                 )
-        self.step = int(state["step"])
+        try:
+            check_value(Whole(0), state.get("step"), "the saved loader's step")
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        self.step = state["step"]
 
     def _fixed(self) -> dict[str, int | bool]:
         return {

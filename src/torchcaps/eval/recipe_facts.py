@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, TypedDict
 
 from torchcaps.data.augment import Augmentations, build
 from torchcaps.data.registry import source_info
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.runs import Run
+from torchcaps.ranges import Chance, Count, Pixels, Whole, check_values
 
 __all__ = ["OWN_DATA", "PAIRS", "DataChoice", "RecipeFacts", "check_data_name", "parse_data_name", "recipe_facts"]
 
@@ -76,11 +77,25 @@ def check_data_name(name: str) -> None:
         raise TorchcapsError(f"{name}: there is no {place or 'path behind the colon'}")
 
 
+class _Section(TypedDict, total=False):
+    """The keys of ``[data]`` that are read here."""
+
+    size: Pixels
+    channels: Annotated[int, Whole(0, 3)]
+    validation: Chance
+    fold: Count
+    validation_consecutive: bool
+
+
 def recipe_facts(run: Run) -> RecipeFacts:
-    """Read them from the resolved recipe of a run."""
+    """Read them from the resolved recipe of a run; a :class:`TorchcapsError` names a value that is out of its range."""
     section = run.recipe.get("data")
     if not isinstance(section, Mapping) or not isinstance(section.get("source"), str):
         return RecipeFacts()
+    try:
+        check_values(_Section, section, "data.")
+    except ValueError as error:
+        raise TorchcapsError(f"the recipe of {run.title} is damaged: {error}") from error
     variant: Variant | None = None
     if section.get("task") == PAIRS:
         variant = "official" if section.get("variant") == "official" else "paper"

@@ -53,23 +53,24 @@ class Run:
     @property
     def class_names(self) -> tuple[str, ...] | None:
         """Names of the classes, as the data set had them when the run began."""
-        return noted_classes(self._data_facts)
+        return noted_classes(self.data_facts)
 
     @property
     def any_number_of_classes(self) -> bool:
         """Whether a picture of the data could show several classes, or none."""
-        return self._data_facts.get("any_number_of_classes") is True
+        return self.data_facts.get("any_number_of_classes") is True
 
     @property
     def read_as(self) -> tuple[int, int] | None:
         """Height and width of the training pictures before the recipe cropped or placed them."""
-        shape = self._data_facts.get("read_as")
+        shape = self.data_facts.get("read_as")
         if not isinstance(shape, list) or len(shape) != 3 or not all(type(n) is int and 0 < n <= 4096 for n in shape):
             return None
         return shape[1], shape[2]
 
     @property
-    def _data_facts(self) -> Mapping[str, Any]:
+    def data_facts(self) -> Mapping[str, Any]:
+        """What the run noted about its data when it began."""
         data = self.facts.get("data")
         return data if isinstance(data, Mapping) else {}
 

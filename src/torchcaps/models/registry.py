@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,11 +17,12 @@ from torchcaps.errors import TorchcapsError
 from torchcaps.models.catalog import NETWORKS
 from torchcaps.models.declared import check_weights, weights_of
 from torchcaps.models.shipped import list_pretrained, shipped_folder
+from torchcaps.ranges import check_values
 
 if TYPE_CHECKING:
     from torchcaps.models.base import Model
 
-__all__ = ["create_model", "from_pretrained", "list_models", "register_model"]
+__all__ = ["check_model_settings", "create_model", "from_pretrained", "list_models", "register_model"]
 
 HUB_KEYWORDS = ("cache_dir", "force_download", "local_files_only", "revision", "token")
 _MODELS: dict[str, type[Model]] = {}
@@ -57,19 +58,25 @@ def create_model(name: str, **settings: Any) -> Model:
     """
     if name not in _MODELS:
         raise ValueError(f"unknown model {name!r}; choose from {', '.join(map(repr, list_models()))}")
-    _check_settings(name, settings)
+    check_model_settings(name, settings)
     weights_of(_MODELS[name], settings)  # a size that cannot be is an error before memory is taken
     return _MODELS[name](**settings)
 
 
-def _check_settings(name: str, settings: Iterable[str]) -> None:
-    """Raise where a model of this name has no such setting."""
+def check_model_settings(name: str, settings: Mapping[str, Any], before: str = "") -> None:
+    """Raise where a model of this name has no such setting, or a value is out of its range; unknown names pass.
+
+    ``before`` is what the message puts before the name of a setting.
+    """
+    if name not in _MODELS:
+        return
+    check_values(_MODELS[name].__init__, settings, before)
     allowed = _MODELS[name].__init__.__annotations__.keys() - {"return"}
     for key in settings:
         if key not in allowed:
             near = difflib.get_close_matches(key, allowed, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(allowed))}"
-            raise TypeError(f"{name!r} has no setting {key!r}; {hint}")
+            raise TypeError(f"{name!r} has no setting {shown(key)}; {hint}")
 
 
 def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords: Any) -> Model:
@@ -90,7 +97,7 @@ def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords
     architecture, settings = _read(config)
     settings |= {key: value for key, value in keywords.items() if key != "map_location"}
     try:
-        _check_settings(architecture, settings)
+        check_model_settings(architecture, settings)
         declared = weights_of(_MODELS[architecture], settings)
     except (TypeError, ValueError) as error:
         raise TorchcapsError(f"{config} does not describe a network that can be built: {error}") from error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from fnmatch import fnmatch
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
+
+from torchcaps._foreign import read_json_table
+from torchcaps.errors import TorchcapsError
+from torchcaps.ranges import Count, Percent, check_values
 
 __all__ = ["VARIABLE", "list_pretrained", "read_card", "shipped_folder", "weights_folder"]
 
@@ -36,13 +39,26 @@ def shipped_folder(name: str | Path) -> Path | None:
     return next(place / name for place in _places() if (place / name / "config.json").is_file())
 
 
+class _Card(TypedDict):
+    """What is read of a card."""
+
+    architecture: str
+    parameters: Count
+    data: str
+    recipe: str
+    error_percent: Percent
+    errors_stored: Count
+    examples: Count
+
+
 def read_card(folder: Path) -> dict[str, Any] | None:
     """What ``card.json`` of a folder of weights states; nothing where it is missing or damaged."""
     try:
-        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        card = read_json_table(folder / "card.json")
+        check_values(_Card, card)
+    except (TorchcapsError, ValueError):
         return None
-    return card if isinstance(card, dict) and "error_percent" in card else None
+    return card if _Card.__required_keys__ <= card.keys() else None
 
 
 def _places() -> list[Path]:

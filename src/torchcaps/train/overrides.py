@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from typing import Any
 
+from torchcaps._foreign import parse_toml, shortened
 from torchcaps.train.recipe import RecipeError
 
 __all__ = ["check_one_length", "parse_overrides"]
@@ -24,14 +24,16 @@ def parse_overrides(texts: Iterable[str]) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         parts = key.strip().split(".")
         if not equals or not all(parts):
-            raise RecipeError(f"{text!r} is not of the form key=value; write for example optimizer.lr=2e-3")
+            raise RecipeError(f"{shortened(text)} is not of the form key=value; write for example optimizer.lr=2e-3")
         if len(parts) > 2:
-            raise RecipeError(f"{key} has too many dots; a recipe has sections and keys, for example optimizer.lr")
+            raise RecipeError(
+                f"{shortened(key)} has too many dots; a recipe has sections and keys, for example optimizer.lr"
+            )
         place = table
         for part in parts[:-1]:
             place = place.setdefault(part, {})
         if not isinstance(place, dict):
-            raise RecipeError(f"{key} and another override contradict each other")
+            raise RecipeError(f"{shortened(key)} and another override contradict each other")
         place[parts[-1]] = _value(value.strip())
         if parts[0] == "training" and parts[-1] in ONE_LENGTH and place[parts[-1]] != 0:  # the last word counts
             place.pop(ONE_LENGTH[parts[-1]], None)
@@ -55,6 +57,6 @@ def check_one_length(texts: Iterable[str]) -> None:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"value = {text}")["value"]
+    except ValueError:
         return text

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import torch
 from safetensors.torch import save_file
 
+from torchcaps._foreign import read_json_table
 from torchcaps._version import __version__
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import EvaluationResult, choose_examples, load_model, open_run
@@ -90,8 +91,7 @@ def _facts(
     seeds: tuple[float, ...],
     remarks: tuple[str, ...],
 ) -> CardFacts:
-    about = run.facts.get("data", {})
-    training = run.recipe.get("training", {})
+    about, training = run.data_facts, run.recipe.get("training")
     steps = run.training_lines[-1]["step"] if run.training_lines else None
     return CardFacts(
         name=name,
@@ -108,7 +108,7 @@ def _facts(
         steps=steps,
         device=str(run.facts.get("device", "unknown device")),
         version=str(run.facts.get("torchcaps", __version__)),
-        weights="averaged" if training.get("ema") else "last",
+        weights="averaged" if isinstance(training, dict) and training.get("ema") else "last",
         seeds=seeds,
         remarks=remarks,
     )
@@ -136,7 +136,7 @@ def copy_origin(run: Run, folder: Path) -> None:
         if (home / name).is_file():
             shutil.copyfile(home / name, folder / name)
     if (home / ENVIRONMENT).is_file():
-        environment = json.loads((home / ENVIRONMENT).read_text(encoding="utf-8"))
+        environment = read_json_table(home / ENVIRONMENT)
         kept = {key: value for key, value in environment.items() if key not in PRIVATE}
         data = kept.get("data")
         if isinstance(data, dict) and "origin" in data:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
+from torchcaps._foreign import shown
 from torchcaps.errors import TorchcapsError
+from torchcaps.models.registry import check_model_settings
+from torchcaps.ranges import Anything, Chance, Count, Many, Number, Pixels, Share, Whole, check_values
 
 __all__ = [
     "DataSection",
@@ -28,7 +30,15 @@ class RecipeError(TorchcapsError):
 def require(fits: bool, key: str, expected: str, came: object) -> None:
     """Raise with the key, what was expected and what came."""
     if not fits:
-        raise RecipeError(f"{key} must be {expected}, got {came!r}")
+        raise RecipeError(f"{key} must be {expected}, got {shown(came)}")
+
+
+def check_section(section: Any, before: str) -> None:
+    """Raise where a value is outside of the range that its field declares."""
+    try:
+        check_values(type(section), vars(section), before)
+    except ValueError as error:
+        raise RecipeError(str(error)) from None
 
 
 def one_of(key: str, value: str, choices: tuple[str, ...]) -> None:
@@ -50,6 +60,10 @@ class ModelSection:
         for key in ("image_shape", "num_classes"):
             if key in self.settings:
                 raise RecipeError(f"model.{key} follows from the data; remove it, or change data.size or data.augment")
+        try:
+            check_model_settings(self.name, self.settings, "model.")
+        except (TypeError, ValueError) as error:
+            raise RecipeError(str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -75,36 +89,31 @@ class DataSection:
     """
 
     source: str = "mnist"
-    size: int = 0
+    size: Pixels = 0
     channels: int = 0
     task: str = "single"
     variant: str = "paper"
-    augment: tuple[Mapping[str, Any], ...] = ()
-    validation: float = 0.0
-    fold: int = 0
+    augment: Annotated[tuple[Mapping[str, Any], ...], Many(Anything(), most=64)] = ()
+    validation: Chance = 0.0
+    fold: Annotated[int, Whole(0, 1_000_000)] = 0
     validation_consecutive: bool = False
-    validation_pairs: int = 10_000
+    validation_pairs: Annotated[int, Whole(1, 10**9)] = 10_000
     validation_augmented: bool = False
     drop_last: bool = True
-    queue: int = 0
-    copies: int = 1
+    queue: Annotated[int, Whole(0, 10**9)] = 0
+    copies: Annotated[int, Whole(1, 1_000_000)] = 1
 
     def __post_init__(self) -> None:
+        check_section(self, "data.")
         one_of("data.task", self.task, ("single", "multimnist"))
         one_of("data.variant", self.variant, ("paper", "official"))
-        require(0 <= self.validation < 1, "data.validation", "a share from 0 to below 1", self.validation)
-        require(self.fold >= 0, "data.fold", "0 or more", self.fold)
         if self.fold and not self.validation:
             raise RecipeError("data.fold says which share is held out, so data.validation must be above 0")
         if self.validation_consecutive and not self.validation:
             raise RecipeError("data.validation_consecutive says how to hold out, so data.validation must be above 0")
-        require(self.size >= 0, "data.size", "0 or a number of pixels", self.size)
         require(self.channels in (0, 1, 3), "data.channels", "0, 1 or 3", self.channels)
-        require(self.validation_pairs >= 1, "data.validation_pairs", "1 or more", self.validation_pairs)
         if self.task == "multimnist" and self.augment:
             raise RecipeError("data.augment is not used with task = 'multimnist', whose pairs are shifted already")
-        require(self.queue >= 0, "data.queue", "0 or a number of examples such as 5000", self.queue)
-        require(self.copies >= 1, "data.copies", "1 or more", self.copies)
         if self.queue and (self.drop_last or self.task == "multimnist"):
             raise RecipeError("data.queue reads single pictures to the end of the set: it needs data.drop_last = false")
         if self.copies > 1 and not self.queue:
@@ -121,22 +130,16 @@ class OptimizerSection:
     """
 
     name: str = "adam"
-    lr: float = 1e-3
-    betas: tuple[float, ...] = (0.9, 0.999)
-    eps: float = 1e-8
-    weight_decay: float = 0.0
-    clip_norm: float = 0.0
-    sharpness: float = 0.0
+    lr: Annotated[float, Number(0, 1e6, above=True)] = 1e-3
+    betas: Annotated[tuple[float, ...], Many(Number(0, 1, below=True), 2, 2)] = (0.9, 0.999)
+    eps: Annotated[float, Number(0, 1e6, above=True)] = 1e-8
+    weight_decay: Annotated[float, Number(0, 1e6)] = 0.0
+    clip_norm: Annotated[float, Number(0, 1e6)] = 0.0
+    sharpness: Annotated[float, Number(0, 1e6)] = 0.0
 
     def __post_init__(self) -> None:
+        check_section(self, "optimizer.")
         one_of("optimizer.name", self.name, ("adam", "adamw"))
-        require(self.lr > 0 and math.isfinite(self.lr), "optimizer.lr", "above 0", self.lr)
-        right = len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas)
-        require(right, "optimizer.betas", "two numbers from 0 to below 1", self.betas)
-        require(0 < self.eps < math.inf, "optimizer.eps", "above 0", self.eps)
-        require(0 <= self.weight_decay < math.inf, "optimizer.weight_decay", "0 or more", self.weight_decay)
-        require(0 <= self.clip_norm < math.inf, "optimizer.clip_norm", "0 or more", self.clip_norm)
-        require(0 <= self.sharpness < math.inf, "optimizer.sharpness", "0 or more, such as 0.05", self.sharpness)
 
 
 @dataclass(frozen=True)
@@ -148,17 +151,14 @@ class ScheduleSection:
     """
 
     name: str = "exponential"
-    decay_rate: float = 0.96
-    decay_steps: int = 2000
-    floor: float = 1e-6
-    warmup_steps: int = 0
+    decay_rate: Annotated[float, Number(0, 1, above=True)] = 0.96
+    decay_steps: Annotated[int, Whole(1, 10**12)] = 2000
+    floor: Annotated[float, Number(0, 1e6)] = 1e-6
+    warmup_steps: Count = 0
 
     def __post_init__(self) -> None:
+        check_section(self, "schedule.")
         one_of("schedule.name", self.name, ("constant", "exponential", "cosine", "linear"))
-        require(0 < self.decay_rate <= 1, "schedule.decay_rate", "above 0 and at most 1", self.decay_rate)
-        require(self.decay_steps >= 1, "schedule.decay_steps", "1 or more", self.decay_steps)
-        require(0 <= self.floor < math.inf, "schedule.floor", "0 or more", self.floor)
-        require(self.warmup_steps >= 0, "schedule.warmup_steps", "0 or more", self.warmup_steps)
 
 
 @dataclass(frozen=True)
@@ -175,28 +175,23 @@ class TrainingSection:
         compile, capture: ``torch.compile`` and the CUDA graph, ``"auto"``, ``"on"`` or ``"off"``.
     """
 
-    batch_size: int = 128
-    steps: int = 0
-    epochs: float = 0.0
+    batch_size: Annotated[int, Whole(1, 1_000_000)] = 128
+    steps: Count = 0
+    epochs: Annotated[float, Number(0, 1e9)] = 0.0
     precision: str = "auto"
-    ema: float = 0.0
-    stop_at_accuracy: float = 0.0
+    ema: Chance = 0.0
+    stop_at_accuracy: Share = 0.0
     compile: str = "auto"
     capture: str = "auto"
 
     def __post_init__(self) -> None:
-        require(self.batch_size >= 1, "training.batch_size", "1 or more", self.batch_size)
-        require(self.steps >= 0, "training.steps", "0 or more", self.steps)
-        require(0 <= self.epochs < math.inf, "training.epochs", "0 or more", self.epochs)
+        check_section(self, "training.")
         if bool(self.steps) == bool(self.epochs):
             raise RecipeError(
                 f"set training.steps or training.epochs, one of the two; got steps = {self.steps} and "
                 f"epochs = {self.epochs:g}"
             )
         one_of("training.precision", self.precision, ("auto", "fp32", "bf16"))
-        require(0 <= self.ema < 1, "training.ema", "0, or a decay below 1 such as 0.999", self.ema)
-        wanted = self.stop_at_accuracy
-        require(0 <= wanted <= 1, "training.stop_at_accuracy", "0, or a share of at most 1 such as 0.992", wanted)
         one_of("training.compile", self.compile, ("auto", "on", "off"))
         one_of("training.capture", self.capture, ("auto", "on", "off"))
 
@@ -207,22 +202,21 @@ class LogSection:
 
     It does not change the weights, but for ``validate_every`` where ``training.stop_at_accuracy`` ends the run.
 
-    ``keep`` is how many of the last checkpoints stay. ``tensorboard`` is ``"auto"`` (when it is installed), ``"on"``
+    ``keep`` is how many checkpoints stay: the newest two, which a run can be resumed from, and older ones to look at,
+    the first one among them and the others a factor apart. Above 2 there are some of the first epoch's steps, too.
+    ``tensorboard`` is ``"auto"`` (when it is installed), ``"on"``
     or ``"off"``.
     """
 
-    every: int = 50
-    validate_every: int = 0
-    checkpoint_every: int = 0
-    pictures_every: int = 0
-    keep: int = 12
+    every: Annotated[int, Whole(1, 10**12)] = 50
+    validate_every: Count = 0
+    checkpoint_every: Count = 0
+    pictures_every: Count = 0
+    keep: Annotated[int, Whole(1, 1_000_000)] = 12
     tensorboard: str = "auto"
 
     def __post_init__(self) -> None:
-        require(self.every >= 1, "log.every", "1 or more", self.every)
-        for key in ("validate_every", "checkpoint_every", "pictures_every"):
-            require(getattr(self, key) >= 0, f"log.{key}", "0 or more", getattr(self, key))
-        require(self.keep >= 1, "log.keep", "1 or more", self.keep)
+        check_section(self, "log.")
         one_of("log.tensorboard", self.tensorboard, ("auto", "on", "off"))
 
 
@@ -232,7 +226,7 @@ class Recipe:
 
     name: str = "custom"
     description: str = ""
-    seed: int = 0
+    seed: Annotated[int, Whole(0)] = 0
     model: ModelSection = field(default_factory=ModelSection)
     data: DataSection = field(default_factory=DataSection)
     optimizer: OptimizerSection = field(default_factory=OptimizerSection)
@@ -241,7 +235,7 @@ class Recipe:
     log: LogSection = field(default_factory=LogSection)
 
     def __post_init__(self) -> None:
-        require(0 <= self.seed < 2**63, "seed", "0 or more and below 2⁶³", self.seed)
+        check_section(self, "")
         fits = self.schedule.floor <= self.optimizer.lr
         require(fits, "schedule.floor", f"at most optimizer.lr, which is {self.optimizer.lr:g}", self.schedule.floor)
         if self.training.stop_at_accuracy and not self.data.validation:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import os
-import tomllib
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from torchcaps._foreign import parse_toml, read_text, shortened, shown
 from torchcaps.train.overrides import parse_overrides
 from torchcaps.train.recipe import Recipe, RecipeError
 from torchcaps.train.tables import merge_tables, recipe_from_table, recipe_to_table, to_toml
@@ -70,13 +70,15 @@ def _resolved(name: str, beside: Path, seen: tuple[str, ...]) -> dict[str, Any]:
         raise RecipeError(f"recipes extend each other in a circle: {' → '.join((*seen, place))}")
     text, folder = _read(name, beside)
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = parse_toml(text)
+    except ValueError as error:
         raise RecipeError(f"the recipe {name} is no valid TOML: {error}") from error
     parent = table.pop("extends", None)
     if parent is None:
         return table
-    base = _resolved(str(parent), folder, (*seen, place))
+    if not isinstance(parent, str):
+        raise RecipeError(f"extends in {name} must be the name of a recipe, got {shown(parent)}")
+    base = _resolved(parent, folder, (*seen, place))
     for own in ("name", "description"):  # these belong to the parent alone
         base.pop(own, None)
     return merge_tables(base, table)
@@ -87,18 +89,18 @@ def _read(name: str, beside: Path) -> tuple[str, Path]:
     if name.endswith(".toml"):
         path = beside / name
         try:
-            return path.read_text(encoding="utf-8"), path.parent
-        except FileNotFoundError as error:
-            raise RecipeError(
-                f"there is no recipe file {path}; torchcaps recipes copy NAME {name} makes one of a shipped recipe"
-            ) from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise RecipeError(f"the recipe {path} cannot be read: {error}") from error
+            if not path.exists():
+                raise RecipeError(
+                    f"there is no recipe file {path}; torchcaps recipes copy NAME {name} makes one of a shipped recipe"
+                )
+            return read_text(path), path.parent
+        except (OSError, ValueError) as error:  # a name that no file can have
+            raise RecipeError(f"the recipe {shortened(name)} cannot be read: {error}") from error
     known = list_recipes()
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise RecipeError(
-            f"no recipe is named {name!r}{hint} Shipped are {', '.join(known)}; a file of your own ends in .toml"
+            f"no recipe is named {shown(name)}{hint} Shipped are {', '.join(known)}; a file of your own ends in .toml"
         )
     return _FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8"), beside

@@ -9,6 +9,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from torchcaps._foreign import shortened, shown
 from torchcaps.train.recipe import ModelSection, Recipe, RecipeError
 
 __all__ = ["differing_keys", "flatten", "merge_tables", "recipe_from_table", "recipe_to_table", "to_toml", "toml_value"]
@@ -97,11 +98,11 @@ def _build(kind: type[Any], table: Mapping[str, Any], path: str) -> Any:
             hint = (
                 f"did you mean {path}{near[0]}?" if near else f"known here: {', '.join(path + name for name in hints)}"
             )
-            raise RecipeError(f"a recipe has no key {path}{key}; {hint}")
+            raise RecipeError(f"a recipe has no key {path}{shortened(key)}; {hint}")
         expected = hints[key]
         if dataclasses.is_dataclass(expected) and isinstance(expected, type):
             if not isinstance(value, Mapping):
-                raise RecipeError(f"{path}{key} is a section with keys of its own, got {value!r}")
+                raise RecipeError(f"{path}{key} is a section with keys of its own, got {shown(value)}")
             values[key] = _build(expected, value, f"{path}{key}.")
         else:
             values[key] = _checked(expected, value, path + key)
@@ -117,7 +118,7 @@ def _checked(expected: Any, value: Any, key: str) -> Any:
     wanted = typing.get_origin(expected) or expected
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", tuple: "a list"}
-        raise RecipeError(f"{key} must be {names.get(wanted, 'a table')}, got {value!r}")
+        raise RecipeError(f"{key} must be {names.get(wanted, 'a table')}, got {shown(value)}")
     return value
 
 
@@ -142,5 +143,7 @@ def toml_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key} = {toml_value(entry)}" for key, entry in value.items()) + "}"
     if not isinstance(value, int | float):
-        raise RecipeError(f"a recipe cannot hold {value!r}; it takes texts, numbers, true, false, lists and tables")
+        raise RecipeError(
+            f"a recipe cannot hold {shown(value)}; it takes texts, numbers, true, false, lists and tables"
+        )
     return repr(value)

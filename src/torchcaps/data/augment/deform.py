@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from einops import rearrange
@@ -11,11 +12,15 @@ from torch import Tensor
 from torchcaps.data.augment.base import Augmentation, require
 from torchcaps.data.random import RandomStream
 from torchcaps.data.warp import affine_coordinates, draw_affine, resample
+from torchcaps.ranges import Many, Number, Whole
 
 __all__ = ["Affine", "Deform", "Elastic"]
 
 # The pulls are drawn with counters that no example has, so that they do not follow the affine map.
 PULLS = 1 << 43
+
+Pull = Annotated[float, Number(0, 1000)]
+Spacing = Annotated[int, Whole(1, 4096)]
 
 
 @dataclass(frozen=True)
@@ -24,10 +29,10 @@ class Affine(Augmentation):
     ± ``translate`` pixels (fractions too), about the middle of the picture; what leaves the picture is lost.
     """
 
-    degrees: float = 15.0
-    shear: float = 0.1
-    scale: tuple[float, float] = (0.9, 1.1)
-    translate: float = 2.0
+    degrees: Annotated[float, Number(0, 360)] = 15.0
+    shear: Annotated[float, Number(0, 10)] = 0.1
+    scale: Annotated[tuple[float, float], Many(Number(0, 1000, above=True), 2, 2)] = (0.9, 1.1)
+    translate: Annotated[float, Number(0, 1000)] = 2.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", tuple(self.scale))  # recipes write a list
@@ -45,8 +50,8 @@ class Elastic(Augmentation):
     along either axis.
     """
 
-    pixels: float = 4.0
-    spacing: int = 7
+    pixels: Pull = 4.0
+    spacing: Spacing = 7
 
     def __post_init__(self) -> None:
         _check_elastic(self)
@@ -67,12 +72,12 @@ class Deform(Augmentation):
     between pixels leave strokes so soft that networks failed on sharp ones (docs/reproduction.md).
     """
 
-    degrees: float = 15.0
-    shear: float = 0.1
-    scale: tuple[float, float] = (0.9, 1.1)
-    translate: float = 2.0
-    pixels: float = 2.0
-    spacing: int = 7
+    degrees: Annotated[float, Number(0, 360)] = 15.0
+    shear: Annotated[float, Number(0, 10)] = 0.1
+    scale: Annotated[tuple[float, float], Many(Number(0, 1000, above=True), 2, 2)] = (0.9, 1.1)
+    translate: Annotated[float, Number(0, 1000)] = 2.0
+    pixels: Pull = 2.0
+    spacing: Spacing = 7
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", tuple(self.scale))  # recipes write a list

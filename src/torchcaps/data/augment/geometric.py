@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -10,15 +11,18 @@ from torch import Tensor
 from torchcaps.data.augment.base import Augmentation, require
 from torchcaps.data.random import RandomStream
 from torchcaps.data.window import cut_windows, pad_pictures
+from torchcaps.ranges import Share, Whole
 
 __all__ = ["Crop", "Cutout", "Flip", "Place", "Shift"]
+
+Side = Annotated[int, Whole(1, 4096)]
 
 
 @dataclass(frozen=True)
 class Shift(Augmentation):
     """Move by up to ``pixels`` in each direction, zeros coming in: the paper's only augmentation, with 2."""
 
-    pixels: int = 2
+    pixels: Annotated[int, Whole(0, 1000)] = 2
 
     def __post_init__(self) -> None:
         require(self.pixels >= 0, self, "pixels must be 0 or more")
@@ -33,8 +37,8 @@ class Shift(Augmentation):
 class Crop(Augmentation):
     """A square of ``size`` pixels from a random place, after ``padding`` black pixels on each side; central at test."""
 
-    size: int
-    padding: int = 0
+    size: Side
+    padding: Annotated[int, Whole(0, 1000)] = 0
 
     def __post_init__(self) -> None:
         require(self.size >= 1 and self.padding >= 0, self, "size must be 1 or more and padding 0 or more")
@@ -67,7 +71,7 @@ class Place(Augmentation):
         by_ink: any place at which no ink is lost, up to the edge, where the black border of a picture would not fit.
     """
 
-    size: int = 40
+    size: Side = 40
     by_ink: bool = False
 
     def __call__(self, images: Tensor, counter: Tensor, random: RandomStream) -> Tensor:
@@ -108,7 +112,7 @@ def _ink_range(images: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 class Flip(Augmentation):
     """Left and right change places with the given probability."""
 
-    probability: float = 0.5
+    probability: Share = 0.5
 
     def __post_init__(self) -> None:
         require(0 <= self.probability <= 1, self, "probability must be 0 to 1")
@@ -122,7 +126,7 @@ class Flip(Augmentation):
 class Cutout(Augmentation):
     """A black square of ``size`` pixels; its centre is any pixel, so it may reach over the edge."""
 
-    size: int = 8
+    size: Side = 8
 
     def __post_init__(self) -> None:
         require(self.size >= 1, self, "size must be 1 or more")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor
 
 from torchcaps.data.augment.base import Augmentation, require
 from torchcaps.data.random import RandomStream
 from torchcaps.data.window import to_unit_float
+from torchcaps.ranges import Number
 
 __all__ = ["Brightness", "Contrast", "Standardize"]
 
@@ -25,7 +27,7 @@ class Brightness(Augmentation):
     ``clip`` keeps the result in 0 … 1. The authors' CIFAR-10 code uses 63 and does not clip.
     """
 
-    levels: float = 63.0
+    levels: Annotated[float, Number(0, 255)] = 63.0
     clip: bool = True
 
     def __post_init__(self) -> None:
@@ -46,8 +48,8 @@ class Contrast(Augmentation):
     ``clip`` keeps the result in 0 … 1. The authors' CIFAR-10 code uses 0.2 to 1.8 and does not clip.
     """
 
-    lower: float = 0.2
-    upper: float = 1.8
+    lower: Annotated[float, Number(0, 1000)] = 0.2
+    upper: Annotated[float, Number(0, 1000)] = 1.8
     clip: bool = True
 
     def __post_init__(self) -> None:

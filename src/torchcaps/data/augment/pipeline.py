@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from torch import Tensor
 
+from torchcaps._foreign import shown
 from torchcaps.data.augment.base import Augmentation
 from torchcaps.data.augment.deform import Affine, Deform, Elastic
 from torchcaps.data.augment.geometric import Crop, Cutout, Flip, Place, Shift
@@ -15,9 +17,11 @@ from torchcaps.data.augment.photometric import Brightness, Contrast, Standardize
 from torchcaps.data.augment.sometimes import Sometimes
 from torchcaps.data.random import RandomStream
 from torchcaps.errors import DataError
+from torchcaps.ranges import Anything, Many, check_values
 
 __all__ = ["AUGMENTATIONS", "Augmentation", "Augmentations", "SeededAugmentations", "build"]
 
+MOST_STEPS = 64  # of a chain
 AUGMENTATIONS: dict[str, type[Augmentation]] = {
     "affine": Affine,
     "brightness": Brightness,
@@ -31,7 +35,6 @@ AUGMENTATIONS: dict[str, type[Augmentation]] = {
     "shift": Shift,
     "standardize": Standardize,
 }
-EXACT = {"int": "a whole number", "bool": "true or false"}  # by the annotation of a field
 
 
 @dataclass(frozen=True)
@@ -102,29 +105,33 @@ def build(specifications: Sequence[Mapping[str, object]]) -> Augmentations:
     >>> build([{"name": "flip", "chance": 0.5}]).steps
     (Sometimes(what=Flip(probability=0.5), chance=0.5),)
     """
+    check = Many(Anything(), most=MOST_STEPS)
+    if not check.holds(specifications):
+        raise DataError(f"augmentations are {check}, got {shown(specifications)}")
     return Augmentations(tuple(_build_one(specification) for specification in specifications))
 
 
 def _build_one(specification: Mapping[str, object]) -> Augmentation:
+    if not isinstance(specification, Mapping):
+        raise DataError(f"an augmentation is a table such as {{name = 'shift'}}, got {shown(specification)}")
     parameters = dict(specification)
     name = parameters.pop("name", None)
     if not isinstance(name, str) or name not in AUGMENTATIONS:
-        raise DataError(f"no augmentation is named {name!r}; choose from {', '.join(AUGMENTATIONS)}")
+        raise DataError(f"no augmentation is named {shown(name)}; choose from {', '.join(AUGMENTATIONS)}")
     kind = AUGMENTATIONS[name]
     chance = parameters.pop("chance", 1)
     known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for parameter, value in parameters.items():
+    for parameter in parameters:
         if parameter not in known:
             choices = ", ".join([*known, "chance"]) if known else "none at all"
-            raise DataError(f"augmentation {name!r} has no parameter {parameter!r}; it takes {choices}")
-        kind_of_value = str(known[parameter].type)
-        if kind_of_value in EXACT and type(value).__name__ != kind_of_value:
-            raise DataError(f"augmentation {name!r}: {parameter} must be {EXACT[kind_of_value]}, got {value!r}")
+            raise DataError(f"augmentation {name!r} has no parameter {shown(parameter)}; it takes {choices}")
     missing = [key for key, field in known.items() if field.default is dataclasses.MISSING and key not in parameters]
     if missing:
         raise DataError(f"augmentation {name!r} needs {', '.join(missing)}")
     try:
-        step = kind(**parameters)
-        return step if chance == 1 else Sometimes(step, chance)  # type: ignore[arg-type]
-    except TypeError as error:  # a value that cannot be compared or counted, such as pixels = "two"
-        raise DataError(f"augmentation {name!r} cannot use {parameters}: {error}") from error
+        check_values(kind, parameters, f"augmentation {name!r}: ")
+        check_values(Sometimes, {"chance": chance}, f"augmentation {name!r}: ")
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    step = kind(**parameters)
+    return step if chance == 1 else Sometimes(step, cast("float", chance))

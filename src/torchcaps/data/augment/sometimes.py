@@ -9,6 +9,7 @@ from torch import Tensor
 
 from torchcaps.data.augment.base import Augmentation, require
 from torchcaps.data.random import RandomStream
+from torchcaps.ranges import Share
 
 __all__ = ["Sometimes"]
 
@@ -21,7 +22,7 @@ class Sometimes(Augmentation):
     """Another augmentation for an example with a chance of ``chance``, which a recipe writes beside its parameters."""
 
     what: Augmentation
-    chance: float
+    chance: Share
 
     def __post_init__(self) -> None:
         require(0 <= self.chance <= 1, self, "chance must be a share from 0 to 1")

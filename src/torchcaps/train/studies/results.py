@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from torchcaps._foreign import read_json_table, read_toml_table, shown
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import LayerCoupling, Proportion
 from torchcaps.eval.output import write_file
+from torchcaps.ranges import Count, Many, Number, Table, Text, Whole, check_values
 from torchcaps.train.run_folder import RECIPE
 
 __all__ = ["RESULT", "StudyResult", "read_finished", "read_results", "run_files", "run_path", "saved_recipes"]
 
 RESULT = "result.json"
+Measures = Annotated[Sequence[float], Many(Number(), 1, 1000)]  # one for each iteration of a routing
 
 
 @dataclass(frozen=True)
@@ -36,21 +38,21 @@ class StudyResult:
     """
 
     cell: str
-    seed: int
+    seed: Count
     split: str
     data: str
-    errors: int
-    examples: int
+    errors: Count
+    examples: Count
     weights: str
     precision: str
-    parameters: int
-    steps: int
-    epochs: float
-    training_seconds: float
-    extras: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    parameters: Count
+    steps: Count
+    epochs: Annotated[float, Number(0, 1e12)]
+    training_seconds: Annotated[float, Number(0, 1e12)]
+    extras: Annotated[Mapping[str, Sequence[int]], Table(Many(Whole(0, 10**12), 2, 2))] = field(default_factory=dict)
     failure: str = ""
     couplings: Mapping[str, LayerCoupling] = field(default_factory=dict)
-    members: Sequence[str] = ()
+    members: Annotated[Sequence[str], Many(Text(1000))] = ()
     wrong: Sequence[int] | None = None
 
     @property
@@ -74,9 +76,12 @@ class StudyResult:
     @classmethod
     def read(cls, file: Path) -> StudyResult:
         try:
-            facts = json.loads(file.read_text(encoding="utf-8"))
+            facts = read_json_table(file)
+            check_values(cls, {name: value for name, value in facts.items() if name != "wrong"})
             known = {name: facts[name] for name in cls.__dataclass_fields__ if name in facts}
             layers = known.pop("couplings", {})  # results that were written before there were couplings have none
+            for name, layer in layers.items():
+                check_values(_coupling, layer, f"couplings.{shown(name)}: ")
             known["couplings"] = {name: _coupling(**layer) for name, layer in layers.items()}
             known["members"] = tuple(known.get("members", ()))
             if known.get("wrong") is not None:
@@ -85,14 +90,18 @@ class StudyResult:
                     raise ValueError(f"{known.get('errors')} errors, but {len(known['wrong'])} wrong examples")
                 if any(not 0 <= position < known["examples"] for position in known["wrong"]):
                     raise ValueError(f"a wrong example lies outside of the {known['examples']}")
-            return cls(**known)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            result = cls(**known)
+            shares = [(result.errors, result.examples), *result.extras.values()]
+            if any(errors > examples or not (examples or result.failure) for errors, examples in shares):
+                raise ValueError("there are more errors than examples, or no examples")
+            return result
+        except (TorchcapsError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise TorchcapsError(
                 f"{file} is damaged or no result of a study: {error!r}; remove it to measure again"
             ) from error
 
 
-def _coupling(upper: int, entropy: Sequence[float], parents: Sequence[float]) -> LayerCoupling:
+def _coupling(upper: Count, entropy: Measures, parents: Measures) -> LayerCoupling:
     return LayerCoupling(upper, tuple(entropy), tuple(parents))
 
 
@@ -128,6 +137,6 @@ def saved_recipes(root: Path, cell: str) -> Iterator[tuple[Path, dict[str, Any]]
     """Folder and recipe, as it is written there, of each run of a cell, unfinished ones too; an ensemble has none."""
     for file in run_files(root, cell, RECIPE):
         try:
-            yield file.parent, tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise TorchcapsError(f"the recipe {file} is damaged: {error}; remove that run to make it again") from error
+            yield file.parent, read_toml_table(file)
+        except TorchcapsError as error:
+            raise TorchcapsError(f"{error}; remove that run to make it again") from error

@@ -7,15 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
+from typing import Annotated
 
+from torchcaps._foreign import read_json_table
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.output import write_file
+from torchcaps.ranges import Many, Nothing, Number, OneOf, Table, Text, check_values
 from torchcaps.train.studies.definition import Study
 from torchcaps.train.studies.results import StudyResult, read_results
 
 __all__ = ["SETTINGS", "Settings", "choose_settings", "ranked", "tried"]
 
 SETTINGS = "settings.json"
+TRIALS = Table(Table(OneOf((Number(0, 100), Nothing()))))
 
 
 @dataclass(frozen=True)
@@ -30,8 +34,8 @@ class Settings:
     """
 
     data: str
-    changes: Mapping[str, tuple[str, ...]]
-    trials: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    changes: Annotated[Mapping[str, tuple[str, ...]], Table(Many(Text(1000)))]
+    trials: Annotated[Mapping[str, Mapping[str, float | None]], TRIALS] = field(default_factory=dict)
 
     def write(self, folder: Path, option: str = "--out") -> Path:
         """``settings.json`` in a folder that ``option`` names on the command line, for an error to say."""
@@ -53,10 +57,11 @@ class Settings:
     @classmethod
     def read(cls, file: Path) -> Settings:
         try:
-            facts = json.loads(file.read_text(encoding="utf-8"))
-            changes = {str(name): tuple(map(str, lines)) for name, lines in facts["changes"].items()}
-            return cls(str(facts["data"]), changes, facts["trials"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            facts = read_json_table(file)
+            check_values(cls, facts)
+            changes = {name: tuple(lines) for name, lines in facts["changes"].items()}
+            return cls(facts["data"], changes, facts["trials"])
+        except (TorchcapsError, ValueError, KeyError) as error:
             raise TorchcapsError(
                 f"{file} holds no settings of a comparison: {error!r}; make them with torchcaps compare --tune"
             ) from error
