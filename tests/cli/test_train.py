@@ -103,7 +103,7 @@ def test_a_damaged_checkpoint_is_said(tmp_path, capsys):
     assert "is damaged or not complete" in capsys.readouterr().err
     file.with_name("training.json").write_text("[1, 2]")
     assert main([*arguments, "--resume"]) == 1
-    assert "training.json must each hold a table" in " ".join(capsys.readouterr().err.split())
+    assert "training.json is damaged: it must hold a table, got [1, 2]" in " ".join(capsys.readouterr().err.split())
 
 
 def test_recipes_list_show_copy(tmp_path, capsys):
