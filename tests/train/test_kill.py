@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import shutil
@@ -18,15 +17,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.soak.kills import FEW_SAVES, Whole, count_events, kill_at_events, kill_at_random, processes
 
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.interrupt import OutOfTimeError
-from training_runs import TINY, losses, same_weights, train_tiny, weights
-
-QUICK = ("training.steps=60", "log.checkpoint_every=4", "log.every=5", "log.tensorboard=off")
-# Each run is a process of its own that can be killed; forked from one that has imported torch already.
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["torchcaps.train"])
+from training_runs import TINY, losses, train_tiny, weights
 
 
 def command(*arguments: str) -> list[str]:
@@ -35,17 +30,6 @@ def command(*arguments: str) -> list[str]:
 
 def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
-def run(folder: Path, resume: bool) -> None:
-    torch.set_num_threads(1)
-    train_tiny(folder, *QUICK, resume=resume)
-
-
-def start(folder: Path) -> multiprocessing.process.BaseProcess:
-    process = processes.Process(target=run, args=(folder, (folder / "recipe.toml").exists()))
-    process.start()
-    return process
 
 
 def wait_for_steps(folder: Path, alive: Callable[[], bool]) -> None:
@@ -59,31 +43,22 @@ def wait_for_steps(folder: Path, alive: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def killed_and_resumed(folder: Path, kills: int, seed: int) -> int:
-    """Start, kill −9 in the loop, resume, again and again; how many kills hit a running process."""
-    moments, hits = random.Random(seed), 0
-    for _ in range(kills):
-        process = start(folder)
-        wait_for_steps(folder, process.is_alive)
-        time.sleep(moments.uniform(0, 0.15))
-        process.kill()
-        process.join()
-        hits += process.exitcode == -signal.SIGKILL
-    last = start(folder)
-    last.join()
-    assert last.exitcode == 0
-    return hits
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return Whole(tmp_path_factory.mktemp("whole") / "run", FEW_SAVES)
 
 
-def test_killed_at_random_moments_and_resumed_equals_uninterrupted(tmp_path):
-    whole = start(tmp_path / "whole")
-    whole.join()
-    assert whole.exitcode == 0
-    hits = killed_and_resumed(tmp_path / "killed", kills=3, seed=0)
-    assert hits >= 2  # a machine in a hurry may finish the run before the third
-    assert same_weights(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
-    assert losses(tmp_path / "whole") == losses(tmp_path / "killed")
-    assert not list((tmp_path / "killed").rglob(".saving-*"))
+def test_killed_at_random_moments_and_resumed_equals_uninterrupted(whole, tmp_path):
+    """``python -m tests.soak.kills`` does so a hundred times."""
+    assert kill_at_random(whole, tmp_path / "killed", random.Random(0), most=3) >= 1  # a machine may stand still
+
+
+def test_killed_at_file_events_and_resumed_equals_uninterrupted(whole, tmp_path):
+    """At some of more than two hundred; ``python -m tests.soak.kills`` takes them all."""
+    events = count_events(tmp_path / "counted", FEW_SAVES)
+    assert events > 150
+    some = range(events // 8, events + 1, events // 4)
+    assert list(kill_at_events(whole, tmp_path, None, some)) == list(some)
 
 
 def seconds_to_save_and_exit(folder: Path, number: signal.Signals) -> float:

@@ -36,6 +36,7 @@ __all__ = [
     "all_checkpoints",
     "last_checkpoint",
     "load_checkpoint",
+    "remove_folder",
     "save_checkpoint",
     "save_model",
     "save_snapshot",
@@ -97,19 +98,19 @@ def _thin_out(folder: Path, step: int, keep: int) -> None:
     found = checkpoint_folders(folder)
     kept = steps_to_keep([other for other in found if other <= step], keep)
     for other in found.keys() - set(kept):
-        _remove(found[other])
+        remove_folder(found[other])
     complete = [other for other in kept if _is_complete(found[other])]
     for other in complete[:-COMPLETE]:
         for name in (VALUES, TENSORS):
             (found[other] / name).unlink(missing_ok=True)
 
 
-def _remove(checkpoint: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """In one move out of sight, so that a kill leaves no half of it."""
-    hidden = checkpoint.with_name(f"{HIDDEN}{checkpoint.name}.old")
+    hidden = folder.with_name(f"{HIDDEN}{folder.name}.old")
     try:
         shutil.rmtree(hidden, ignore_errors=True)
-        os.replace(checkpoint, hidden)
+        os.replace(folder, hidden)
     except OSError:  # it stays one more time
         return
     shutil.rmtree(hidden, ignore_errors=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-import shutil
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from torchcaps.data.source import Source
 from torchcaps.models import Model, from_pretrained
+from torchcaps.train.checkpoint import remove_folder
 from torchcaps.train.distributed import joined_world
 from torchcaps.train.engine import Engine
 from torchcaps.train.feed import load_source
@@ -135,7 +135,7 @@ def _open_logs(engine: Engine, resume: bool, progress: bool) -> None:
         folder.remove_leftovers()
         folder.forget_after(engine.done)
         if engine.done < engine.total_steps:
-            shutil.rmtree(folder.final, ignore_errors=True)  # of the shorter run, which this one no longer is
+            remove_folder(folder.final)  # of the shorter run, which this one no longer is
         folder.write_recipe(engine.recipe)  # its length may be another one now
     engine.sinks.append(JsonLines(folder.metrics))
     if resume:

@@ -1,0 +1,196 @@
+"""Kill a training at random moments and at every file event: ``python -m tests.soak.kills --kills 100 --seed 0``.
+
+After each kill every checkpoint that can be seen must load. The run is then resumed, and must end with the bytes of one
+that was never killed: weights, state of the optimiser, and log but for its times. Ends with 1 where one does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.progress import track
+
+from torchcaps import from_pretrained
+from torchcaps.train import fit, load_recipe
+from torchcaps.train.checkpoint import all_checkpoints
+
+__all__ = ["DifferenceError", "Whole", "count_events", "kill_at_events", "kill_at_random", "processes"]
+
+CHANGES = (
+    "model.conv_channels=2", "model.primary_types=1", "model.decoder_hidden=[4]", "model.conv_kernel=5",
+    "training.batch_size=4", "data.validation=0.02", "log.every=1", "log.keep=4", "log.tensorboard=off",
+)  # fmt: skip
+FEW_SAVES = ("training.steps=8", "log.checkpoint_every=2", "log.validate_every=4")  # one of each kind of save
+MANY_STEPS = ("training.steps=60", "log.checkpoint_every=4", "log.validate_every=20")
+TIMES = ("images_per_second", "step_ms", "seconds")
+EVENTS = ("open", "os.mkdir", "os.rename", "os.symlink", "os.chmod", "tempfile.mkdtemp", "shutil.rmtree", "os.truncate")
+EVENTS_IN_OPEN_FOLDERS = ("os.remove", "os.rmdir")  # rmtree names what it removes without the folder
+# Each run is a process of its own that can be killed, forked from one that has imported torch already.
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["torchcaps.train", "torch._dynamo"])  # the optimiser imports it at its first step
+
+
+class DifferenceError(Exception):
+    """A run that was killed is not as one that was not."""
+
+
+class Whole:
+    """A run that nobody kills, to compare with."""
+
+    def __init__(self, folder: Path, changes: tuple[str, ...]) -> None:
+        self.folder, self.changes = folder, changes
+        _finish(folder, changes)  # the first one also waits for imports
+        again, started = folder.with_name(f"{folder.name}-again"), time.monotonic()
+        _finish(again, changes)
+        self.seconds = time.monotonic() - started
+        self.compare(again)
+
+    def compare(self, other: Path) -> None:
+        """Raise unless another run has ended with the same bytes."""
+        for name in ("final/model.safetensors", "checkpoints/last/training.safetensors", "recipe.toml"):
+            if (self.folder / name).read_bytes() != (other / name).read_bytes():
+                raise DifferenceError(f"{name} differs")
+        if _records(self.folder) != _records(other):
+            raise DifferenceError("metrics.jsonl differs")
+        if leftovers := list(other.rglob(".saving-*")):
+            raise DifferenceError(f"{leftovers[0]} is left over")
+
+
+def kill_at_random(whole: Whole, folder: Path, moments: random.Random, most: int) -> int:
+    """Kill a run up to ``most`` times, resuming it each time, and compare its end; how many kills found it alive."""
+    hits = 0
+    for _ in range(most):
+        process = _started(folder, whole.changes)
+        time.sleep(moments.uniform(0, 0.7 * whole.seconds))
+        process.kill()
+        process.join()
+        hits += process.exitcode == -signal.SIGKILL
+        check_what_is_seen(folder)
+    _finish(folder, whole.changes)
+    whole.compare(folder)
+    return hits
+
+
+def count_events(folder: Path, changes: tuple[str, ...]) -> int:
+    """File events of a run, or of the rest of one."""
+    note = folder.with_name(f"{folder.name}-events")
+    process = _started(folder, changes, sys.maxsize, note)
+    process.join()
+    return int(note.read_text())
+
+
+def kill_at_events(whole: Whole, scratch: Path, start: Path | None, events: range) -> Iterator[int]:
+    """For each event, kill a run just before it, resume it and compare its end; ``start`` is a run to go on with."""
+    for event in events:
+        folder = scratch / f"event-{event}"
+        if start is not None:
+            shutil.copytree(start, folder, symlinks=True)
+        process = _started(folder, whole.changes, event)
+        process.join()
+        if process.exitcode != -signal.SIGKILL:
+            raise DifferenceError(f"event {event} was not reached")
+        check_what_is_seen(folder)
+        _finish(folder, whole.changes)
+        whole.compare(folder)
+        shutil.rmtree(folder)
+        yield event
+
+
+def check_what_is_seen(folder: Path) -> None:
+    """Raise unless all checkpoints of a killed run, and its final weights, can be loaded."""
+    for model in (*all_checkpoints(folder / "checkpoints"), folder / "final"):
+        if model.exists():
+            from_pretrained(model)
+
+
+def _started(folder: Path, changes: tuple[str, ...], kill_at: int = 0, note: Path | None = None) -> BaseProcess:
+    process = processes.Process(target=_train, args=(folder, changes, kill_at, note))
+    process.start()
+    return process
+
+
+def _finish(folder: Path, changes: tuple[str, ...]) -> None:
+    process = _started(folder, changes)
+    process.join()
+    if process.exitcode:
+        raise DifferenceError(f"the run in {folder} cannot be resumed: exit status {process.exitcode}")
+
+
+def _train(folder: Path, changes: tuple[str, ...], kill_at: int, note: Path | None) -> None:
+    torch.set_num_threads(1)
+    recipe = load_recipe("demo", [*CHANGES, *changes])
+    seen = 0
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal seen
+        here = event in EVENTS and any(str(argument).startswith(f"{folder}") for argument in arguments[:2])
+        if here or event in EVENTS_IN_OPEN_FOLDERS:
+            seen += 1
+            if seen == kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    if kill_at:
+        sys.addaudithook(watch)
+    fit(recipe, run_dir=folder, device="cpu", progress=False, resume=(folder / "recipe.toml").exists())
+    if note is not None:
+        note.write_text(str(seen))
+
+
+def _records(folder: Path) -> list[dict[str, Any]]:
+    """The log without what no two runs have in common."""
+    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    kept = [record for record in records if record["kind"] != "resumed"]
+    return [{key: value for key, value in record.items() if key not in TIMES} for record in kept]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak.kills", description=__doc__)
+    parser.add_argument("--kills", type=int, default=100, help="at random moments")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    started, moments = time.monotonic(), random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        whole, hits, runs = Whole(scratch / "long", MANY_STEPS), 0, 0
+        while hits < options.kills:
+            runs += 1
+            hits += kill_at_random(whole, scratch / f"run-{runs}", moments, min(10, options.kills - hits))
+            print(f"{hits} of {options.kills} random kills", flush=True)
+        short = Whole(scratch / "short", FEW_SAVES)
+        first = count_events(scratch / "counted", FEW_SAVES)
+        for _ in track(kill_at_events(short, scratch, None, range(1, first + 1)), "killed at an event", first):
+            pass
+        middle = scratch / "event-middle"
+        process = _started(middle, FEW_SAVES, first * 2 // 3)  # a run that was killed while it trained
+        process.join()
+        shutil.copytree(middle, scratch / "counted-again", symlinks=True)
+        second = count_events(scratch / "counted-again", FEW_SAVES)
+        events = kill_at_events(short, scratch, middle, range(1, second + 1))
+        for _ in track(events, "killed again while it resumes", second):
+            pass
+    print(
+        f"{hits} random kills of {runs} runs, {first} kills at the file events of a run and {second} at those of a "
+        f"resumed one: all end with the bytes of a run that was never killed. {time.monotonic() - started:.0f} s"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except DifferenceError as error:
+        sys.exit(f"{error}")
