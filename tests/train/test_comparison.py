@@ -125,6 +125,10 @@ def test_the_best_of_six_is_chosen_and_the_first_of_equals(tmp_path):
     words = {cell.name: cell.words["settings"] for cell in comparison_study("coil20", chosen).cells}
     assert words["em"] == "inverse_temperature 10.0, rate 0.002"
     assert words["dynamic"].endswith("(default, not tuned)")
+    for damage in ('{"data": "mnist", "changes": {"a": 3}, "trials": {}}', "[" * 100_000):
+        (tmp_path / "settings.json").write_text(damage)
+        with pytest.raises(TorchcapsError, match="holds no settings of a comparison"):
+            Settings.read(tmp_path / "settings.json")
     (tmp_path / "settings.json").write_text("{}")
     with pytest.raises(TorchcapsError, match="holds no settings of a comparison"):
         Settings.read(tmp_path / "settings.json")

@@ -102,7 +102,7 @@ def test_what_cannot_be_packed(packed, tmp_path, tmp_path_factory):
     assert {path.name for path in (tmp_path / "weights").iterdir()} == {"capsnet-tiny"}  # nothing half-packed is left
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", "{}"])
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"error_percent": "low"}', "[" * 100_000])
 def test_a_damaged_card_is_said_and_hides_nothing_else(packed, tmp_path, capsys, damage):
     (tmp_path / "weights" / "capsnet-tiny" / "card.json").write_text(damage)
     assert main(["models", "list", "capsnet-*"]) == 0

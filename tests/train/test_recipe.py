@@ -199,6 +199,40 @@ def test_mistakes_are_named(change, message):
         load_recipe("demo", [change])
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("training.batch_size=1000000000", "training.batch_size must be a whole number from 1 to 1,000,000, got"),
+        ("training.steps=9223372036854775807", "training.steps must be a whole number from 0 to 1,000,000,000,000"),
+        ("training.epochs=1e300", "training.epochs must be a number"),
+        ("data.size=1000000", "data.size must be a whole number from 0 to 16,384; 0 leaves pictures as they are"),
+        ("optimizer.lr=1e30", "optimizer.lr must be a number"),
+        ("log.keep=99999999999", "log.keep must be a whole number from 1 to 1,000,000"),
+        ("seed=" + "9" * 5000, "seed must be a whole number, got '999"),
+        ("model.primary_types=1000000000", "model.primary_types must be a whole number from 1 to 65,536"),
+        ("model.iterations=1000000000", "model.iterations must be a whole number from 1 to 1,000"),
+        ("model.primary_typs=3", "no setting 'primary_typs'; did you mean 'primary_types'"),
+        ("data.augment=[{name='shift'}, 3]", "data.augment must be a table, got 3"),
+        ("description=" + "[" * 100_001, "description must be a text of at most 100,000 letters"),
+        ("a\nb=3", r"no key 'a\\nb'"),
+        ("x" * 10_000 + "=3", "no key 'xxx"),
+    ],
+)
+def test_hostile_values_are_named_in_a_line(change, message):
+    with pytest.raises(RecipeError, match=message) as raised:
+        load_recipe("demo", [change])
+    assert len(str(raised.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 100_000, "seed = " + "9" * 5000, "a." * 30_000 + "a = 1", "extends = 3"]
+)
+def test_hostile_files_are_named(tmp_path, text):
+    (tmp_path / "own.toml").write_text(text)
+    with pytest.raises(RecipeError, match=r"own\.toml"):
+        load_recipe(tmp_path / "own.toml")
+
+
 def test_files_that_cannot_be_read_are_named(tmp_path):
     broken = tmp_path / "broken.toml"
     broken.write_text("lr = = 3")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import io
+import json
 import os
 import shutil
 from dataclasses import replace
@@ -177,6 +178,34 @@ def test_a_damaged_list_of_wrong_examples_is_named(tmp_path, part, damage):
     file = tmp_path / "plain/seed0/result.json"
     file.write_text(file.read_text().replace(part, damage))
     with pytest.raises(TorchcapsError, match=r"seed0/result\.json is damaged .*; remove it to measure again"):
+        study_table(tiny_study(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("errors", "3", "errors must be a whole number"),
+        ("errors", 10_001, "more errors than examples"),
+        ("examples", 0, "more errors than examples, or no examples"),
+        ("parameters", 1e400, "Infinity is no number"),
+        ("epochs", None, "epochs must be a number"),
+        ("training_seconds", -1, "training_seconds must be a number from 0"),
+        ("seed", True, "seed must be a whole number"),
+        ("extras", {"a": [1]}, "extras must be a table"),
+        ("extras", {"a": [5, 0]}, "more errors than examples"),
+        ("members", "abc", "members must be a list"),
+        ("couplings", {"a": {"upper": -1, "entropy": [1.0], "parents": [1.0]}}, "couplings.'a': upper must be"),
+        ("couplings", {"a": {"upper": 2, "entropy": [], "parents": [1.0]}}, "entropy must be a list"),
+        ("couplings", [1], "couplings must be a table"),
+    ],
+)
+def test_a_result_out_of_range_is_named(tmp_path, key, value, words):
+    write_result(tmp_path, "plain", 0, 3)
+    file = tmp_path / "plain/seed0/result.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), key: value}))
+    with pytest.raises(
+        TorchcapsError, match=rf"seed0/result\.json is damaged .*({words}).*; remove it to measure again"
+    ):
         study_table(tiny_study(), tmp_path)
 
 

@@ -12,7 +12,7 @@ from torchcaps._foreign import read_json_table, read_toml_table, shown
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval import LayerCoupling, Proportion
 from torchcaps.eval.output import write_file
-from torchcaps.ranges import Count, Many, Number, Table, Text, Whole, check_values
+from torchcaps.ranges import Anything, Count, Many, Number, Table, Text, Whole, check_values
 from torchcaps.train.run_folder import RECIPE
 
 __all__ = ["RESULT", "StudyResult", "read_finished", "read_results", "run_files", "run_path", "saved_recipes"]
@@ -51,7 +51,7 @@ class StudyResult:
     training_seconds: Annotated[float, Number(0, 1e12)]
     extras: Annotated[Mapping[str, Sequence[int]], Table(Many(Whole(0, 10**12), 2, 2))] = field(default_factory=dict)
     failure: str = ""
-    couplings: Mapping[str, LayerCoupling] = field(default_factory=dict)
+    couplings: Annotated[Mapping[str, LayerCoupling], Table(Table(Anything()))] = field(default_factory=dict)
     members: Annotated[Sequence[str], Many(Text(1000))] = ()
     wrong: Sequence[int] | None = None
 
