@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torchcaps._run_files import checkpoint_folders
 from torchcaps.data.source import Source
 from torchcaps.errors import DataError, TorchcapsError
 from torchcaps.models import Model, create_model
@@ -106,7 +105,6 @@ class Engine:
         path = last_checkpoint(self.folder.checkpoints)
         if path is None:
             self.folder.check_unfinished()
-            self._check_snapshots()
             return
         checkpoint = self.state.restore(path)
         try:
@@ -123,15 +121,6 @@ class Engine:
         if self.done > self.total_steps:
             raise RecipeError(
                 f"the run has {self.done} steps behind it already, more than the {self.total_steps} asked"
-            )
-
-    def _check_snapshots(self) -> None:
-        """Raise where the run got further than its first steps: trained anew, it would write over that."""
-        later = [step for step in checkpoint_folders(self.folder.checkpoints) if not is_early(step)]
-        if later:
-            raise RunFolderError(
-                f"the checkpoints in {self.folder.checkpoints} have no training.json and training.safetensors, so the "
-                f"run cannot go on from step {later[-1]}; start a new run with a new --name"
             )
 
     def run(self, stop: StopRequest) -> None:

@@ -16,12 +16,13 @@ from typing import Any
 import torch
 
 from torchcaps._foreign import read_json_table
-from torchcaps._run_files import log_lines, noted_classes
+from torchcaps._run_files import checkpoint_folders, log_lines, noted_classes
 from torchcaps._version import __version__
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.output import disk_errors_explained
 from torchcaps.ranges import Whole
 from torchcaps.train.distributed import World
+from torchcaps.train.keeping import is_early
 from torchcaps.train.recipe import Recipe
 from torchcaps.train.recipe_files import load_recipe, save_recipe
 from torchcaps.train.tables import differing_keys
@@ -96,11 +97,18 @@ class RunFolder:
             )
 
     def check_unfinished(self) -> None:
-        """Raise when the run is finished: without a checkpoint it would be trained anew, over its weights and log."""
+        """Raise when the run got further than its first steps: trained anew, it would write over weights and log."""
         if self.final.exists():
             raise RunFolderError(
                 f"the run in {self.path} is finished and its checkpoints are gone, so it cannot go on; start a new run "
                 "with a new --name"
+            )
+
+        later = [step for step in checkpoint_folders(self.checkpoints) if not is_early(step)]
+        if later:
+            raise RunFolderError(
+                f"the checkpoints in {self.checkpoints} have no training.json and training.safetensors, so the run "
+                f"cannot go on from step {later[-1]}; start a new run with a new --name"
             )
 
     def check_data(self, classes: Sequence[str], pictures: int) -> None:
