@@ -242,7 +242,7 @@ def test_capsule_dropout_silences_whole_capsules_in_training_only():
     assert 0.3 < silent.float().mean() < 0.7  # 288 draws: six standard deviations
     torch.testing.assert_close(seen[0][~silent], 2 * lower[~silent])
     assert torch.equal(model.eval()(images).lengths, plain.eval()(images).lengths)
-    with pytest.raises(ValueError, match="capsule_dropout must be a chance"):
+    with pytest.raises(ValueError, match="capsule_dropout must be a number from 0 to below 1"):
         CapsNet(capsule_dropout=1.0)
 
 

@@ -22,19 +22,30 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.progress import track
 
 from torchcaps import from_pretrained
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.checkpoint import all_checkpoints
 
-__all__ = ["DifferenceError", "Whole", "count_events", "kill_at_events", "kill_at_random", "processes"]
+__all__ = [
+    "EIGHT_STEPS",
+    "TWO_STEPS",
+    "DifferenceError",
+    "Whole",
+    "events_of",
+    "kill_at_events",
+    "kill_at_random",
+    "killed_before_the_last_save",
+    "processes",
+]
 
 CHANGES = (
     "model.conv_channels=2", "model.primary_types=1", "model.decoder_hidden=[4]", "model.conv_kernel=5",
     "training.batch_size=4", "data.validation=0.02", "log.every=1", "log.keep=4", "log.tensorboard=off",
 )  # fmt: skip
-FEW_SAVES = ("training.steps=8", "log.checkpoint_every=2", "log.validate_every=4")  # one of each kind of save
+# The last save of eight steps removes one checkpoint and takes from another what is there to resume.
+EIGHT_STEPS = ("training.steps=8", "log.checkpoint_every=2", "log.validate_every=4")
+TWO_STEPS = ("training.steps=2", "log.checkpoint_every=2")
 MANY_STEPS = ("training.steps=60", "log.checkpoint_every=4", "log.validate_every=20")
 TIMES = ("images_per_second", "step_ms", "seconds")
 EVENTS = ("open", "os.mkdir", "os.rename", "os.symlink", "os.chmod", "tempfile.mkdtemp", "shutil.rmtree", "os.truncate")
@@ -61,13 +72,14 @@ class Whole:
 
     def compare(self, other: Path) -> None:
         """Raise unless another run has ended with the same bytes."""
+        names = [sorted(str(file.relative_to(run)) for file in run.rglob("*")) for run in (self.folder, other)]
+        if names[0] != names[1]:
+            raise DifferenceError(f"files differ: {', '.join(sorted({*names[0]} ^ {*names[1]}))}")
         for name in ("final/model.safetensors", "checkpoints/last/training.safetensors", "recipe.toml"):
             if (self.folder / name).read_bytes() != (other / name).read_bytes():
                 raise DifferenceError(f"{name} differs")
         if _records(self.folder) != _records(other):
             raise DifferenceError("metrics.jsonl differs")
-        if leftovers := list(other.rglob(".saving-*")):
-            raise DifferenceError(f"{leftovers[0]} is left over")
 
 
 def kill_at_random(whole: Whole, folder: Path, moments: random.Random, most: int) -> int:
@@ -85,12 +97,22 @@ def kill_at_random(whole: Whole, folder: Path, moments: random.Random, most: int
     return hits
 
 
-def count_events(folder: Path, changes: tuple[str, ...]) -> int:
-    """File events of a run, or of the rest of one."""
+def events_of(folder: Path, changes: tuple[str, ...]) -> list[str]:
+    """File events of a run, or of the rest of one, in words."""
     note = folder.with_name(f"{folder.name}-events")
     process = _started(folder, changes, sys.maxsize, note)
     process.join()
-    return int(note.read_text())
+    return note.read_text().splitlines()
+
+
+def killed_before_the_last_save(scratch: Path) -> Path:
+    """A run of eight steps whose sixth step is saved, and no more."""
+    saved = [
+        number for number, event in enumerate(events_of(scratch / "all", EIGHT_STEPS), 1) if "step-00000006" in event
+    ]
+    process = _started(scratch / "middle", EIGHT_STEPS, saved[-1])
+    process.join()
+    return scratch / "middle"
 
 
 def kill_at_events(whole: Whole, scratch: Path, start: Path | None, events: range) -> Iterator[int]:
@@ -104,8 +126,11 @@ def kill_at_events(whole: Whole, scratch: Path, start: Path | None, events: rang
         if process.exitcode != -signal.SIGKILL:
             raise DifferenceError(f"event {event} was not reached")
         check_what_is_seen(folder)
-        _finish(folder, whole.changes)
-        whole.compare(folder)
+        try:
+            _finish(folder, whole.changes)
+            whole.compare(folder)
+        except DifferenceError as error:
+            raise DifferenceError(f"killed at event {event}: {error}") from error
         shutil.rmtree(folder)
         yield event
 
@@ -133,21 +158,20 @@ def _finish(folder: Path, changes: tuple[str, ...]) -> None:
 def _train(folder: Path, changes: tuple[str, ...], kill_at: int, note: Path | None) -> None:
     torch.set_num_threads(1)
     recipe = load_recipe("demo", [*CHANGES, *changes])
-    seen = 0
+    seen: list[str] = []
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
-        nonlocal seen
         here = event in EVENTS and any(str(argument).startswith(f"{folder}") for argument in arguments[:2])
         if here or event in EVENTS_IN_OPEN_FOLDERS:
-            seen += 1
-            if seen == kill_at:
+            seen.append(f"{event} {arguments[:2]}".replace("\n", " "))
+            if len(seen) == kill_at:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     if kill_at:
         sys.addaudithook(watch)
     fit(recipe, run_dir=folder, device="cpu", progress=False, resume=(folder / "recipe.toml").exists())
     if note is not None:
-        note.write_text(str(seen))
+        note.write_text("\n".join(seen))
 
 
 def _records(folder: Path) -> list[dict[str, Any]]:
@@ -170,21 +194,21 @@ def main() -> int:
             runs += 1
             hits += kill_at_random(whole, scratch / f"run-{runs}", moments, min(10, options.kills - hits))
             print(f"{hits} of {options.kills} random kills", flush=True)
-        short = Whole(scratch / "short", FEW_SAVES)
-        first = count_events(scratch / "counted", FEW_SAVES)
-        for _ in track(kill_at_events(short, scratch, None, range(1, first + 1)), "killed at an event", first):
-            pass
-        middle = scratch / "event-middle"
-        process = _started(middle, FEW_SAVES, first * 2 // 3)  # a run that was killed while it trained
-        process.join()
-        shutil.copytree(middle, scratch / "counted-again", symlinks=True)
-        second = count_events(scratch / "counted-again", FEW_SAVES)
-        events = kill_at_events(short, scratch, middle, range(1, second + 1))
-        for _ in track(events, "killed again while it resumes", second):
-            pass
+        short, eight = Whole(scratch / "two", TWO_STEPS), Whole(scratch / "eight", EIGHT_STEPS)
+        middle = killed_before_the_last_save(scratch)
+        shutil.copytree(middle, scratch / "rest", symlinks=True)
+        series = (
+            (short, None, len(events_of(scratch / "counted", TWO_STEPS))),
+            (eight, middle, len(events_of(scratch / "rest", EIGHT_STEPS))),
+        )
+        for which, start, count in series:
+            for event in kill_at_events(which, scratch, start, range(1, count + 1)):
+                if event % 10 == 0 or event == count:
+                    print(f"killed at {event} of {count} events", flush=True)
+    counts = " and ".join(str(count) for _, _, count in series)
     print(
-        f"{hits} random kills of {runs} runs, {first} kills at the file events of a run and {second} at those of a "
-        f"resumed one: all end with the bytes of a run that was never killed. {time.monotonic() - started:.0f} s"
+        f"{hits} random kills of {runs} runs, and kills at {counts} file events of a first and of a last save: all end "
+        f"with the files of a run that was never killed. {time.monotonic() - started:.0f} s"
     )
     return 0
 

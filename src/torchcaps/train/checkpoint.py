@@ -40,6 +40,7 @@ __all__ = [
     "save_checkpoint",
     "save_model",
     "save_snapshot",
+    "tidy_up",
 ]
 
 FORMAT = 1
@@ -76,9 +77,14 @@ def save_checkpoint(
 
     target = _place(folder, step)
     save_model(target, model, write)
-    _point_last_at(folder, target)
-    _thin_out(folder, step, keep)
+    tidy_up(folder, step, keep)
     return target
+
+
+def tidy_up(folder: Path, step: int, keep: int) -> None:
+    """What follows the move of a checkpoint of this step to its place; a run that was killed before does it later."""
+    _point_last_at(folder, _place(folder, step))
+    _thin_out(folder, step, keep)
 
 
 def save_snapshot(folder: Path, step: int, model: Model, keep: int) -> Path:
@@ -246,7 +252,7 @@ def _complete_checkpoints(folder: Path) -> list[Path]:
 
 
 def _point_last_at(folder: Path, target: Path) -> None:
-    link = folder / f".{LAST}-{os.getpid()}"
+    link = folder / f"{HIDDEN}{LAST}"  # a fixed name: what a kill leaves is written over
     try:
         link.unlink(missing_ok=True)
         link.symlink_to(target.name, target_is_directory=True)

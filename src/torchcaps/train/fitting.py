@@ -12,7 +12,7 @@ from typing import Any
 
 from torchcaps.data.source import Source
 from torchcaps.models import Model, from_pretrained
-from torchcaps.train.checkpoint import remove_folder
+from torchcaps.train.checkpoint import remove_folder, tidy_up
 from torchcaps.train.distributed import joined_world
 from torchcaps.train.engine import Engine
 from torchcaps.train.feed import load_source
@@ -134,6 +134,8 @@ def _open_logs(engine: Engine, resume: bool, progress: bool) -> None:
     if resume:
         folder.remove_leftovers()
         folder.forget_after(engine.done)
+        if engine.done:
+            tidy_up(folder.checkpoints, engine.done, engine.recipe.log.keep)
         if engine.done < engine.total_steps:
             remove_folder(folder.final)  # of the shorter run, which this one no longer is
         folder.write_recipe(engine.recipe)  # its length may be another one now

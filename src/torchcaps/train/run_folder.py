@@ -151,9 +151,9 @@ class RunFolder:
             os.replace(scratch, self.metrics)
 
     def remove_leftovers(self) -> None:
-        """Half-written folders of a process that was killed."""
+        """Half-written folders and links of a process that was killed."""
         for leftover in (*self.checkpoints.glob(".saving-*"), *self.path.glob(".saving-*")):
-            shutil.rmtree(leftover, ignore_errors=True)
+            leftover.unlink() if leftover.is_symlink() else shutil.rmtree(leftover, ignore_errors=True)
 
 
 def environment(recipe: Recipe, world: World, data: dict[str, Any]) -> dict[str, Any]:

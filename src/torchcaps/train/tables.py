@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchcaps._foreign import shortened, shown
+from torchcaps.ranges import Number
 from torchcaps.train.recipe import ModelSection, Recipe, RecipeError
 
 __all__ = ["differing_keys", "flatten", "merge_tables", "recipe_from_table", "recipe_to_table", "to_toml", "toml_value"]
@@ -111,7 +112,7 @@ def _build(kind: type[Any], table: Mapping[str, Any], path: str) -> Any:
 
 def _checked(expected: Any, value: Any, key: str) -> Any:
     """The value in the expected type; a whole number is a number, nothing else is converted."""
-    if expected is float and isinstance(value, int) and not isinstance(value, bool):
+    if expected is float and Number().holds(value):
         return float(value)
     if typing.get_origin(expected) is tuple and isinstance(value, list | tuple):
         return tuple(_checked(typing.get_args(expected)[0], entry, key) for entry in value)
