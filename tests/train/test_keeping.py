@@ -64,6 +64,22 @@ def test_a_run_leaves_a_dozen_to_look_at_and_two_to_resume_from(tmp_path):
     assert [checkpoint.step for checkpoint in facts.checkpoints] == steps
 
 
+def test_what_a_kill_left_half_done_is_done_when_the_run_goes_on(tmp_path):
+    run = train_tiny(tmp_path / "run")
+    checkpoints = run / "checkpoints"
+    expected = sorted(checkpoints.rglob("*"))
+    (checkpoints / "step-00000003" / "training.safetensors").write_bytes(b"killed after training.json was removed")
+    (checkpoints / "last").unlink()
+    (checkpoints / "last").symlink_to("step-00000006")
+    (checkpoints / ".saving-last").symlink_to("step-00000008")
+    (checkpoints / ".saving-step-00000002.old").mkdir()
+    (run / ".saving-final.old").mkdir()
+    train_tiny(run, resume=True)
+    assert sorted(checkpoints.rglob("*")) == expected
+    assert (checkpoints / "last").resolve().name == "step-00000008"
+    assert not list(run.rglob(".saving-*"))
+
+
 def test_the_first_steps_are_kept_before_the_first_checkpoint_is_due(tmp_path):
     long = ("training.steps=20", "log.checkpoint_every=18")
     names = {path.name for path in (train_tiny(tmp_path / "run", *long) / "checkpoints").iterdir()}

@@ -105,8 +105,8 @@ def _thin_out(folder: Path, step: int, keep: int) -> None:
     kept = steps_to_keep([other for other in found if other <= step], keep)
     for other in found.keys() - set(kept):
         remove_folder(found[other])
-    complete = [other for other in kept if _is_complete(found[other])]
-    for other in complete[:-COMPLETE]:
+    complete = [other for other in kept if _is_complete(found[other])][-COMPLETE:]
+    for other in set(kept) - set(complete):  # those half of which a kill has left, too
         for name in (VALUES, TENSORS):
             (found[other] / name).unlink(missing_ok=True)
 
