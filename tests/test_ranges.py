@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -23,7 +23,8 @@ class Example:
     plain: int = 0
     widths: Annotated[Sequence[int], Many(Whole(1, 9), 1, 3, " of widths")] = (1,)
     table: Annotated[Mapping[str, float], Table(Number())] | None = None
-    anything: str | Mapping[str, Any] = ""
+    anything: str | Mapping[str, Any] | Callable[..., Any] = ""
+    other: object = None
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ class Example:
     [
         {"whole": 1000, "number": 0, "optional": None, "flag": True, "text": "é", "plain": -(2**62)},
         {"whole": np.int64(3), "number": np.float32(0.5), "optional": 1, "widths": [1, 2, 3], "table": {"a": 1e300}},
-        {"widths": (9,), "anything": object(), "unknown": object()},
+        {"widths": (9,), "anything": {"a": object()}, "other": object(), "unknown": object()},
     ],
 )
 def test_what_is_within(values):
@@ -54,6 +55,7 @@ def test_what_is_within(values):
         ("optional", math.inf, "got inf"),
         ("flag", 1, "true or false, got 1"),
         ("text", "x" * 200_000, "a text of at most 100,000 letters, got 'xxx"),
+        ("anything", 3, "a text of at most 100,000 letters, or a table, or a function, got 3"),
         ("plain", 2**63, "a whole number, got 9223372036854775808"),
         ("widths", [1, 10], r"a list of widths: 1 to 3 entries, each a whole number from 1 to 9, got \[1, 10\]"),
         ("widths", "12", "a list of widths"),

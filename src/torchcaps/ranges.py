@@ -3,7 +3,8 @@
     conv_channels: Annotated[int, Whole(1, 65_536)] = 256
 
 :func:`check_values` holds values against the annotations of a function or of a dataclass. A plain ``bool``, ``str``,
-``int`` or ``float`` is checked for its type; a union takes what one of its parts takes; other annotations take all.
+``int``, ``float``, ``Mapping`` or ``Callable`` is checked for its type; a union takes what one of its parts takes.
+Other annotations take all.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ __all__ = [
     "Count",
     "Factor",
     "Flag",
+    "Function",
     "ImageShape",
     "Iterations",
     "Many",
@@ -155,7 +157,16 @@ class Table(Range):
         return isinstance(value, Mapping) and all(map(self.of.holds, value.values()))
 
     def __str__(self) -> str:
-        return f"a table, each value {self.of}"
+        return "a table" if self.of == Anything() else f"a table, each value {self.of}"
+
+
+@dataclass(frozen=True)
+class Function(Range):
+    def holds(self, value: object) -> bool:
+        return callable(value)
+
+    def __str__(self) -> str:
+        return "a function"
 
 
 @dataclass(frozen=True)
@@ -244,4 +255,8 @@ def _range_of(hint: Any) -> Range:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         parts = tuple(map(_range_of, typing.get_args(hint)))
         return Anything() if Anything() in parts else OneOf(parts)
+    if typing.get_origin(hint) is Mapping:
+        return Table(Anything())
+    if typing.get_origin(hint) is Callable:
+        return Function()
     return PLAIN.get(hint, Anything()) if isinstance(hint, type) else Anything()

@@ -36,6 +36,7 @@ def saved(tmp_path):
         ("capsnet", dict(iterations=10**9), "iterations must be a whole number from 1 to 1,000; the paper uses 3, got"),
         ("capsnet", dict(routing={"name": "em", "iterations": 10**9}), "the routing 'em': iterations must be"),
         ("capsnet", dict(routing={"name": "k-means", "temperature": "hot"}), "temperature must be a number"),
+        ("capsnet", dict(routing=float("nan")), "routing must be a text .* or a table, or a function, got nan"),
         ("capsnet", dict(reconstruction_scale=float("nan")), "reconstruction_scale must be .*, got nan"),
         ("capsnet", dict(decoder_hidden=[-4]), r"decoder_hidden must be .*, got \[-4\]"),
         ("capsnet", dict(stem=[4] * 100_000), "stem must be a list of widths"),
@@ -93,7 +94,7 @@ print("torch._dynamo" in sys.modules)"""
     [
         ({"hidden": 10**9}, "config.json does not describe a network .* hidden must be a whole number"),
         ({"hidden": True}, "hidden must be"),
-        ({"hidden": 900_000}, r"head\.2\.weight is \[8, 16\] there and \[900000, 16\] in the network"),
+        ({"hidden": 900_000}, r"head\.2\.\w+ is \[8(, 64)?\] there and \[900000(, 64)?\] in the network"),
         ({"image_shape": [1, 8]}, "image_shape must be"),
         ({"image_shape": "abc"}, "image_shape must be"),
         ({"num_classes": 4}, r"is \[3(, 8)?\] there and \[4(, 8)?\] in the network"),

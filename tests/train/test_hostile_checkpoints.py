@@ -44,7 +44,7 @@ def resume(folder):
         ("seconds", "long", r"seconds must be a number from 0 to 10,000,000,000, got 'long'"),
         ("seconds", -1.0, "seconds must be a number"),
         ("seconds", [], "seconds must be a number"),
-        ("loader", 3, "do not name the same step"),
+        ("loader", 3, "loader must be a table, got 3"),
         ("loader", {"step": "2"}, "do not name the same step"),
         ("loader", {"step": 2}, "the data has changed"),
         ("reached_accuracy", 1, "reached_accuracy must be true or false, got 1"),

@@ -69,7 +69,7 @@ def check_weights(file: Path, expected: Mapping[str, Tensor], strict: bool = Tru
         missing, unknown = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
         parts = [f"{what} {', '.join(names[:3])}" for what, names in (("without", missing), ("with", unknown)) if names]
         raise ValueError(f"it is {' and '.join(parts)}")
-    for name in expected.keys() & found.keys():
+    for name in [name for name in expected if name in found]:
         dtype, shape = found[name]
         if shape != list(expected[name].shape):
             raise ValueError(f"{name} is {shape} there and {list(expected[name].shape)} in the network")
