@@ -13,7 +13,7 @@ from torchcaps._run_files import checkpoint_folders, log_lines, noted_classes
 from torchcaps.errors import TorchcapsError
 from torchcaps.models import Model, from_pretrained
 from torchcaps.models.shipped import list_pretrained, shipped_folder
-from torchcaps.ranges import Whole
+from torchcaps.ranges import Many, Whole
 
 __all__ = ["Run", "load_model", "open_run"]
 
@@ -64,7 +64,7 @@ class Run:
     def read_as(self) -> tuple[int, int] | None:
         """Height and width of the training pictures before the recipe cropped or placed them."""
         shape = self.data_facts.get("read_as")
-        if not isinstance(shape, list) or len(shape) != 3 or not all(type(n) is int and 0 < n <= 4096 for n in shape):
+        if shape is None or not Many(Whole(1, 4096), 3, 3).holds(shape):
             return None
         return shape[1], shape[2]
 
