@@ -26,7 +26,7 @@ from torchcaps.studio.schemas import CheckpointFacts, ModelFacts
 
 __all__ = ["Catalogue"]
 
-SPARE_NETWORKS = 8  # checkpoints that stay in memory while somebody scrubs through a run
+SPARE_NETWORKS = 12  # checkpoints that stay in memory while somebody scrubs through a run
 MOST_SURVEYS = 64
 
 
