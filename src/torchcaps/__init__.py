@@ -41,8 +41,4 @@ _HOME = {
     "register_model": "models",
     "register_routing": "nn",
 }
-__getattr__ = imported_on_demand(__name__, _HOME)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = imported_on_demand(__name__, _HOME, __all__)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 __all__ = ["imported_on_demand"]
 
 
-def imported_on_demand(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
-    """What a package takes as its ``__getattr__``: ``home`` has the module in which each public name is defined.
+def imported_on_demand(
+    package: str, home: Mapping[str, str], public: Iterable[str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """What a package takes as its ``__getattr__`` and ``__dir__``.
 
-    Other modules of the package are found by their own names, as if they had been imported. No name may be that of a
-    module, too: the module would take its place as soon as it is imported.
+    ``home`` has the module in which each public name is defined. Other modules of the package are found by their own
+    names, as if they had been imported. No public name may be that of a module, too: the module would take its place as
+    soon as it is imported.
     """
 
     def get(name: str) -> Any:
@@ -28,4 +31,4 @@ def imported_on_demand(package: str, home: Mapping[str, str]) -> Callable[[str],
                     raise
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return get
+    return get, lambda: sorted(public)

@@ -68,8 +68,4 @@ _HOME = {
     "train_and_validation": "splits",
     "validation_split": "splits",
 }
-__getattr__ = imported_on_demand(__name__, _HOME)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = imported_on_demand(__name__, _HOME, __all__)

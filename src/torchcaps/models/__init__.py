@@ -66,8 +66,4 @@ _HOME = {
     "list_pretrained": "shipped",
     "register_model": "registry",
 }
-__getattr__ = imported_on_demand(__name__, _HOME)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = imported_on_demand(__name__, _HOME, __all__)

@@ -34,8 +34,4 @@ _HOME = {
     "recipe_text": "recipe_files",
     "save_recipe": "recipe_files",
 }
-__getattr__ = imported_on_demand(__name__, _HOME)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = imported_on_demand(__name__, _HOME, __all__)
