@@ -13,7 +13,7 @@ import torchcaps
 from torchcaps.models import create_model, list_models
 from torchcaps.models.catalog import NETWORKS
 
-QUICK = ("--version", "--help", "models list", "recipes list", "recipes show demo", "data list", "train --help")
+QUICK = ("--version", "--help", "models list", "data list", "train --help")
 PROGRAM = """
 import sys
 from torchcaps.cli.app import main
