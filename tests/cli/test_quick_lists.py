@@ -39,7 +39,7 @@ def test_the_list_of_networks_states_what_they_are():
         assert (type(model).__doc__ or "").splitlines()[0] == network.what
 
 
-@pytest.mark.parametrize("name", ["torchcaps", "torchcaps.data", "torchcaps.models", "torchcaps.train"])
+@pytest.mark.parametrize("name", ["torchcaps", "torchcaps.data", "torchcaps.models"])
 def test_every_public_name_is_found_where_it_is_said_to_be(name):
     package = importlib.import_module(name)
     assert dir(package) == sorted(package.__all__)

@@ -20,7 +20,7 @@ from torchcaps.models import Model, from_pretrained
 from torchcaps.train.checkpoint import all_checkpoints
 from torchcaps.train.distributed import choose_device
 from torchcaps.train.feed import load_source
-from torchcaps.train.fitting import fit
+from torchcaps.train.fit import fit
 from torchcaps.train.guard import NonFiniteError
 from torchcaps.train.interrupt import OutOfTimeError
 from torchcaps.train.log import read_log
