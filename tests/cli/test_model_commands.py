@@ -150,7 +150,7 @@ def test_predict_gives_every_length(place, capsys):
 def test_predict_cuts_no_class_that_is_a_word(width, shown, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", width)
     names = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
-    read = SimpleNamespace(paths=[Path("boot.png")])
+    read = SimpleNamespace(paths=[Path("boot.png")], empty=[False])
     predict._print(read, torch.linspace(0, 0.9, 10)[None], names, None, [[9]])
     output = capsys.readouterr().out
     assert "…" not in output
