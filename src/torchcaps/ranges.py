@@ -21,12 +21,14 @@ from typing import Annotated, Any
 from torchcaps._foreign import shown
 
 __all__ = [
+    "MOST_SIDE",
     "Anything",
     "Chance",
     "Classes",
     "Count",
     "Factor",
     "Flag",
+    "Fold",
     "Function",
     "ImageShape",
     "Iterations",
@@ -203,12 +205,14 @@ Classes = Annotated[int, Whole(1, 1_000_000)]
 ImageShape = Annotated[tuple[int, int, int], Many(Whole(1, 65_536), 3, 3, " (channels, height, width)")]
 Widths = Annotated[Sequence[int], Many(Whole(1, 1_000_000), most=64, hint=" of widths, such as [32, 32, 64, 64]")]
 Iterations = Annotated[int, Whole(1, 1000, "; the paper uses 3")]  # of a routing: each costs the time of the first
-Chance = Annotated[float, Number(0, 1, below=True)]  # that something is silent: never all of it
+Chance = Annotated[float, Number(0, 1, below=True)]  # of dropout: never 1
 Share = Annotated[float, Number(0, 1)]
 Factor = Annotated[float, Number(-1e6, 1e6)]
 Positive = Annotated[float, Number(0, 1e6, above=True)]
 Count = Annotated[int, Whole(0, 10**12)]  # of steps, examples, parameters
-Pixels = Annotated[int, Whole(0, 16_384, "; 0 leaves pictures as they are")]  # of a side
+Fold = Annotated[int, Whole(0, 1_000_000)]
+MOST_SIDE = 4096  # of a picture, in pixels
+Pixels = Annotated[int, Whole(0, MOST_SIDE, "; 0 leaves pictures as they are")]  # of a side
 Percent = Annotated[float, Number(0, 100)]
 
 PLAIN: dict[Any, Range] = {bool: Flag(), int: Whole(), float: Number(), str: Text(), types.NoneType: Nothing()}

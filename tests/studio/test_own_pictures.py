@@ -103,6 +103,14 @@ def test_only_what_is_published_white_on_black_is_inverted(tmp_path, source, whi
     assert torch.equal(form.seen(bright, "yes").pixels, torch.full((1, 28, 28), 25, dtype=torch.uint8))
 
 
+@pytest.mark.parametrize(("num_classes", "inverted"), [(10, True), (2, False)])
+def test_without_a_recipe_only_a_network_of_digits_inverts(tmp_path, num_classes, inverted):
+    model = torchcaps.create_model("capsnet", num_classes=num_classes, conv_channels=8, primary_types=2)
+    model.save_pretrained(tmp_path)
+    form = picture_form(open_run(tmp_path), model)
+    assert (form.white_on_black, form.digits) == (inverted, inverted)
+
+
 def test_a_capsule_of_the_middle_is_none_and_two_are_named_of_a_pair(pairs_run, small_run):
     scores = torch.tensor([[0.1] * 8 + [0.5, 0.3], [0.1] * 8 + [0.51, 0.3]])
     for folder, named in ((small_run, [8]), (pairs_run, [8, 9])):

@@ -108,7 +108,7 @@ def test_weights_that_are_no_numbers(run):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("size = 1000000000", r"data\.size must be a whole number from 0 to 16,384"),
+        ("size = 1000000000", r"data\.size must be a whole number from 0 to 4,096"),
         ('size = "28"', r"data\.size must be"),
         ('validation = "some"', r"data\.validation must be a number from 0 to below 1, got 'some'"),
         ("validation = [0.1]", r"data\.validation must be"),

@@ -205,7 +205,7 @@ def test_mistakes_are_named(change, message):
         ("training.batch_size=1000000000", "training.batch_size must be a whole number from 1 to 1,000,000, got"),
         ("training.steps=9223372036854775807", "training.steps must be a whole number from 0 to 1,000,000,000,000"),
         ("training.epochs=1e300", "training.epochs must be a number"),
-        ("data.size=1000000", "data.size must be a whole number from 0 to 16,384; 0 leaves pictures as they are"),
+        ("data.size=1000000", "data.size must be a whole number from 0 to 4,096; 0 leaves pictures as they are"),
         ("optimizer.lr=1e30", "optimizer.lr must be a number"),
         ("log.keep=99999999999", "log.keep must be a whole number from 1 to 1,000,000"),
         ("seed=" + "9" * 5000, "seed must be a whole number, got '999"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import PurePosixPath, PureWindowsPath
 
+from torchcaps._foreign import shown
 from torchcaps.data.contents import MAX_FILE_BYTES, unzipped
 from torchcaps.data.tarred import TarMember, tar_members
 from torchcaps.data.zipped import ZipMember, opened_zip
@@ -28,7 +29,7 @@ def archive_members(
     for name, size, read in _entries(data, where):
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name or PureWindowsPath(name).drive:
-            raise DataError(f"{where} has an entry that leads out of its folder ({name!r}); refused")
+            raise DataError(f"{where} has an entry that leads out of its folder ({shown(name)}); refused")
         if path.name in wanted:
             if size > max_bytes:
                 raise DataError(f"{where}: {name} has {size:,} bytes, more than the limit of {max_bytes:,}")

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from torchcaps._foreign import shown
 from torchcaps.data.contents import MAX_FILE_BYTES, PIECE, check_unpacked_size
 from torchcaps.errors import DataError
 
@@ -30,7 +31,7 @@ class ZipMember:
     def read(self, first: int | None = None) -> bytearray:
         """The contents, or their ``first`` bytes; the checksum is compared where all of them are read."""
         if self._entry.compress_type not in METHODS or self._entry.flag_bits & ENCRYPTED:
-            raise DataError(f"{self._where}: {self.name!r} is encrypted, or packed in another way than deflate")
+            raise DataError(f"{self._where}: {shown(self.name)} is encrypted, or packed in another way than deflate")
         wanted = self.size if first is None else min(first, self.size)
         contents = bytearray()
         with _errors_explained(self._where), self._archive.open(self._entry) as stream:
@@ -38,7 +39,7 @@ class ZipMember:
                 contents += piece
             complete = first is not None or not stream.read(1)  # this read is what compares the checksum
         if len(contents) < wanted or not complete:
-            raise DataError(f"{self._where}: {self.name!r} should have {self.size:,} bytes, but has others")
+            raise DataError(f"{self._where}: {shown(self.name)} should have {self.size:,} bytes, but has others")
         return contents
 
 

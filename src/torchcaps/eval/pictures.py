@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from torchcaps.data.augment import Augmentations
-from torchcaps.data.catalog import list_sources
+from torchcaps.data.catalog import CATALOG
 from torchcaps.data.readers.pictures import PICTURE_KINDS, PICTURE_SUFFIXES, read_each, skipped_lines
 from torchcaps.data.readers.written_digit import DIGIT_SIDE, Invert
 from torchcaps.errors import DataError, TorchcapsError
@@ -72,9 +72,12 @@ def picture_form(run: Run, model: Model) -> PictureForm:
     facts = recipe_facts(run)
     C, H, W = model.image_shape
     source = None if facts.data is None else facts.data.source
-    white_on_black = C == 1 and (source is None or any(info.white_on_black for info in list_sources(source)))
-    canvas = H == W and DIGIT_SIDE <= H <= LARGEST_DIGIT_SIDE
-    digits = white_on_black and canvas and class_names(run, model) == DIGITS
+    reads_digits = H == W and DIGIT_SIDE <= H <= LARGEST_DIGIT_SIDE and class_names(run, model) == DIGITS
+    if source is None:  # nobody knows what it learned from
+        white_on_black = C == 1 and reads_digits
+    else:
+        white_on_black = C == 1 and source in CATALOG and CATALOG[source].white_on_black
+    digits = white_on_black and reads_digits
     read_as = (H, W)
     if source is not None and source.startswith(OWN_DATA):
         sides = (facts.size, facts.size) if isinstance(facts.size, int) else facts.size

@@ -11,7 +11,7 @@ from torchcaps.data.augment import Augmentations, build
 from torchcaps.data.registry import source_info
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.runs import Run
-from torchcaps.ranges import Chance, Count, Pixels, Whole, check_values
+from torchcaps.ranges import Chance, Fold, Pixels, Whole, check_values
 
 __all__ = ["OWN_DATA", "PAIRS", "DataChoice", "RecipeFacts", "check_data_name", "parse_data_name", "recipe_facts"]
 
@@ -83,7 +83,7 @@ class _Section(TypedDict, total=False):
     size: Pixels
     channels: Annotated[int, Whole(0, 3)]
     validation: Chance
-    fold: Count
+    fold: Fold
     validation_consecutive: bool
 
 

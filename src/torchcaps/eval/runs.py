@@ -13,7 +13,7 @@ from torchcaps._run_files import checkpoint_folders, log_lines, noted_classes
 from torchcaps.errors import TorchcapsError
 from torchcaps.models import Model, from_pretrained
 from torchcaps.models.shipped import list_pretrained, shipped_folder
-from torchcaps.ranges import Many, Whole
+from torchcaps.ranges import MOST_SIDE, Many, Whole
 
 __all__ = ["Run", "load_model", "open_run"]
 
@@ -64,7 +64,7 @@ class Run:
     def read_as(self) -> tuple[int, int] | None:
         """Height and width of the training pictures before the recipe cropped or placed them."""
         shape = self.data_facts.get("read_as")
-        if shape is None or not Many(Whole(1, 4096), 3, 3).holds(shape):
+        if shape is None or not Many(Whole(1, MOST_SIDE), 3, 3).holds(shape):
             return None
         return shape[1], shape[2]
 

@@ -42,10 +42,12 @@ def weights_of(model_class: type[Model], settings: Mapping[str, Any]) -> dict[st
     try:
         with torch.device("meta"), _NoStartValues():
             weights = model_class(**settings).state_dict()
-    except (NotImplementedError, RuntimeError, OverflowError) as error:
-        if "meta" in str(error):  # a network of the user's own that looks at its numbers while it is built
+    except NotImplementedError:  # a network of the user's own that looks at its numbers while it is built
+        return None
+    except (RuntimeError, OverflowError) as error:
+        if "meta" in str(error):  # the same
             return None
-        raise ValueError(f"the network is too large: {str(error).splitlines()[0]}") from error
+        raise ValueError(f"the network cannot be built: {str(error).splitlines()[0]}") from error
     if (count := sum(weight.numel() for weight in weights.values())) > MOST_PARAMETERS:
         largest = max(weights, key=lambda name: weights[name].numel())
         raise ValueError(

@@ -105,7 +105,7 @@ def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords
         if declared is not None:
             check_weights(weights, declared, strict)
         model = _MODELS[architecture](**settings)
-        load_model(model, weights, strict=strict, device=keywords.get("map_location", "cpu"))
+        load_model(model, weights, strict=strict)
     except SafetensorError as error:
         raise TorchcapsError(
             f"{weights} is damaged or cut short ({error}); copy it again, or take another checkpoint of the run"
@@ -116,7 +116,7 @@ def from_pretrained(name_or_path: str | Path, *, strict: bool = True, **keywords
         raise TorchcapsError(
             f"the weights in {weights} belong to another network than config.json describes: {_first_lines(error)}"
         ) from error
-    return model.eval()
+    return model.to(keywords.get("map_location", "cpu")).eval()
 
 
 def _folder(name_or_path: str | Path, hub: Mapping[str, Any]) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 from torchcaps.data.optional import pillow_image
+from torchcaps.data.readers.pictures import PICTURE_KINDS, PILLOW_FORMATS
 from torchcaps.data.readers.written_digit import Invert
 from torchcaps.errors import TorchcapsError
 from torchcaps.eval.picture_form import SeenPicture
@@ -14,7 +15,6 @@ from torchcaps.studio.refusal import RefusalError
 __all__ = ["MOST_PIXELS", "Invert", "read_upload"]
 
 MOST_PIXELS = 25_000_000
-FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 
 
 def read_upload(content: bytes, network: Network, invert: Invert) -> SeenPicture:
@@ -27,9 +27,8 @@ def read_upload(content: bytes, network: Network, invert: Invert) -> SeenPicture
     if not content:
         raise RefusalError("the body is empty; send the bytes of a picture")
     image = pillow_image()
-    too_large = f"the picture has more than {MOST_PIXELS:,} pixels; scale it down"
     try:
-        with image.open(io.BytesIO(content), formats=FORMATS) as picture:
+        with image.open(io.BytesIO(content), formats=PILLOW_FORMATS) as picture:
             width, height = picture.size  # known from the header, before a pixel is unpacked
             if width * height > MOST_PIXELS:
                 raise RefusalError(
@@ -38,10 +37,10 @@ def read_upload(content: bytes, network: Network, invert: Invert) -> SeenPicture
             flat = form.flat(picture)
     except RefusalError:
         raise
-    except (image.DecompressionBombWarning, image.DecompressionBombError) as error:
-        raise RefusalError(too_large) from error
+    except image.DecompressionBombError as error:  # Pillow's own limit, which is far above this one
+        raise RefusalError(f"the picture has more than {MOST_PIXELS:,} pixels; scale it down") from error
     except Exception as error:  # decoders raise all kinds of exceptions on damaged bytes
         raise RefusalError(
-            f"this is not a whole picture of the formats {', '.join(FORMATS)}; send one of those"
+            f"this is not a whole picture of a kind that is read ({PICTURE_KINDS}); send one of those"
         ) from error
     return form.seen(flat, invert)

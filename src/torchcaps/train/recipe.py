@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from torchcaps._foreign import shown
+from torchcaps.data.augment.pipeline import MOST_STEPS
 from torchcaps.errors import TorchcapsError
 from torchcaps.models.registry import check_model_settings
-from torchcaps.ranges import Anything, Chance, Count, Many, Number, Pixels, Share, Whole, check_values
+from torchcaps.ranges import Anything, Chance, Count, Fold, Many, Number, Pixels, Share, Whole, check_values
 
 __all__ = [
     "DataSection",
@@ -93,9 +94,9 @@ class DataSection:
     channels: int = 0
     task: str = "single"
     variant: str = "paper"
-    augment: Annotated[tuple[Mapping[str, Any], ...], Many(Anything(), most=64)] = ()
+    augment: Annotated[tuple[Mapping[str, Any], ...], Many(Anything(), most=MOST_STEPS)] = ()
     validation: Chance = 0.0
-    fold: Annotated[int, Whole(0, 1_000_000)] = 0
+    fold: Fold = 0
     validation_consecutive: bool = False
     validation_pairs: Annotated[int, Whole(1, 10**9)] = 10_000
     validation_augmented: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from torchcaps._foreign import parse_json
 from torchcaps.data.optional import pillow_image
 from torchcaps.data.readers.plain_pickle import read_plain_pickle
 from torchcaps.data.source import AnySplit
@@ -62,10 +62,10 @@ def binary_batches_from_sprites(files: dict[str, bytes]) -> dict[str, bytes]:
     image = pillow_image()
     try:
         labels = {
-            "train": np.array(json.loads(files["train_lables.json"]), dtype=np.uint8),
-            "test": np.array(json.loads(files["test_lables.json"]), dtype=np.uint8),
+            "train": np.array(parse_json(files["train_lables.json"]), dtype=np.uint8),
+            "test": np.array(parse_json(files["test_lables.json"]), dtype=np.uint8),
         }
-    except (KeyError, ValueError, OverflowError, TypeError, RecursionError) as error:
+    except (KeyError, ValueError, OverflowError, TypeError) as error:
         raise DataError(f"the label files of the CIFAR-10 package cannot be read ({error})") from error
     batches = {}
     limit, image.MAX_IMAGE_PIXELS = image.MAX_IMAGE_PIXELS, None  # a sheet has 10 million pixels; its hash is known

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torchcaps.data.contents import MAX_FILE_BYTES
 from torchcaps.data.optional import pillow_image
 from torchcaps.errors import DataError
+from torchcaps.ranges import MOST_SIDE
 
 __all__ = [
     "PICTURE_KINDS",
@@ -242,6 +243,6 @@ def _target_size(size: int | tuple[int, int] | None, heads: Iterable[_Head]) -> 
             return only
         return DEFAULT_SIDE, DEFAULT_SIDE
     height, width = (size, size) if isinstance(size, int) else size
-    if not (0 < height <= 4096 and 0 < width <= 4096):
-        raise DataError(f"the size must be 1 to 4096 pixels a side, got {height}×{width}")
+    if not (0 < height <= MOST_SIDE and 0 < width <= MOST_SIDE):
+        raise DataError(f"the size must be 1 to {MOST_SIDE} pixels a side, got {height}×{width}")
     return height, width

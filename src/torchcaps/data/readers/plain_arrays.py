@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from torchcaps._foreign import shown
 from torchcaps.data.contents import MAX_FILE_BYTES
 from torchcaps.data.zipped import ZipMember, opened_zip
 from torchcaps.errors import DataError
@@ -30,7 +31,7 @@ ITEM = re.compile(
     r"""\s*(?P<mark>['"])(?P<key>descr|fortran_order|shape)(?P=mark)\s*:\s*"""
     r"""(?:(?P<quote>['"])(?P<text>[^'"]*)(?P=quote)|(?P<flag>True|False)|\((?P<sizes>[0-9L,\s]*)\))\s*(?:,|$)\s*"""
 )
-KIND = re.compile(r"[<>|=]?(?:b1|[ui][1248]|f[248]|[SU][1-9][0-9]{0,6})")
+KIND = re.compile(r"[<>|=]?(?:b1|[ui][1248]|f[248]|c(?:8|16)|[mM]8\[(?:[YMWDhms]|[munpfa]s)\]|[SU][1-9][0-9]{0,6})")
 
 
 def parse_npz(data: bytes, where: str = "npz data", max_bytes: int = MAX_FILE_BYTES) -> Columns:
@@ -39,12 +40,12 @@ def parse_npz(data: bytes, where: str = "npz data", max_bytes: int = MAX_FILE_BY
         raise DataError(f"{where} is not an .npz file; write one with numpy.savez")
     columns: Columns = {}
     with opened_zip(data, where, max_bytes) as members:
-        forms = [(member, _form(member, f"{where}, {member.name!r}")) for member in members]
+        forms = [(member, _form(member, f"{where}, {shown(member.name)}")) for member in members]
         for member, form in forms:
             name = member.name.removesuffix(".npy")
             if name in columns:
-                raise DataError(f"{where} has two arrays named {name!r}; save it again with one")
-            columns[name] = _values(member, form, f"{where}, {member.name!r}")
+                raise DataError(f"{where} has two arrays named {shown(name)}; save it again with one")
+            columns[name] = _values(member, form, f"{where}, {shown(member.name)}")
     return columns
 
 
@@ -84,16 +85,18 @@ def _described(header: str, where: str) -> tuple[np.dtype[Any], str, tuple[int, 
         found[item["key"]], position = item, item.end()
     if len(found) < 3 or position < len(items):
         raise DataError(
-            f"{where} should be an array of numbers or of text, found {header.strip()[:80]!r}; objects and records "
+            f"{where} should be an array of numbers or of text, found {shown(header.strip())}; objects and records "
             "are refused, so save their columns one by one"
         )
     kind, flag, sizes = found["descr"]["text"], found["fortran_order"]["flag"], found["shape"]["sizes"]
     if kind is None or not KIND.fullmatch(kind):
-        raise DataError(f"{where} should hold numbers or text, found the type {kind!r}; convert it or leave it out")
+        raise DataError(
+            f"{where} should hold numbers or text, found the type {shown(kind)}; convert it or leave it out"
+        )
     shape = [int(size[:20]) for size in re.findall(r"\d+", sizes or "")]
     largest = math.prod(size or 1 for size in shape) * np.dtype(kind).itemsize  # also where another size is 0
     if flag is None or sizes is None or len(shape) > MOST_DIMENSIONS or largest > MAX_FILE_BYTES:
-        raise DataError(f"{where} has a damaged header, {header.strip()[:80]!r}; save the file again")
+        raise DataError(f"{where} has a damaged header, {shown(header.strip())}; save the file again")
     return np.dtype(kind), "F" if flag == "True" else "C", tuple(shape)
 
 

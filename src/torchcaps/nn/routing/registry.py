@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatch
 from typing import Any, TypeVar
 
+from torchcaps._foreign import shown
 from torchcaps.nn.routing.base import LayerSizes, RoutingAlgorithm
 from torchcaps.ranges import check_values
 
@@ -77,7 +78,7 @@ def create_routing(
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"it takes {', '.join(sorted(known)) or 'none'}"
-            raise TypeError(f"the routing {name!r} has no setting {key!r}; {hint}")
+            raise TypeError(f"the routing {name!r} has no setting {shown(key)}; {hint}")
     check_values(kind.__init__, settings, f"the routing {name!r}: ")
     inherited = {key: value for key, value in (defaults or {}).items() if key in known}
     return kind.for_layer(sizes, **{**inherited, **settings})

@@ -81,7 +81,7 @@ def whole_split(task: Task) -> Measured:
 def every_checkpoint(task: Task) -> Measured:
     """The last weights, whose error counts; and the checkpoints on the way to them, to see what a choice would do.
 
-    Those of the first steps, which lie between what the recipe asks for, are left out.
+    Those of the first steps, which lie between what ``log.checkpoint_every`` asks for, are left out.
     """
     measurement = Measurement(task.recipe, task.source, task.split, task.device, task.limit)
     wrong = measurement.errors(task.model, task.watch)
