@@ -1,9 +1,10 @@
 """Seconds of a short training on a CPU, alone and beside other work, with threads that spin and threads that sleep.
 
-    python -m benchmarks.shared_cores --rounds 3 --csv out/shared-cores.csv
+    python -m benchmarks.shared_cores --rounds 3 --machine Xeon --csv out/shared-cores.csv
 
 Beside it run two busy loops, or a second training of the same kind. The settings take turns within a round, since other
 work on the machine changes. Every training is a process of its own: OpenMP reads its environment once, before torch.
+Rows are added to the file, so that several commands and machines share one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import platform
 import statistics
 import subprocess
 import sys
@@ -23,6 +25,8 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     "default": {},
     "passive": {"OMP_WAIT_POLICY": "PASSIVE"},
     "spin 1000": {"GOMP_SPINCOUNT": "1000"},
+    "spin 10000": {"GOMP_SPINCOUNT": "10000"},
+    "both": {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"},  # as the command line sets them
 }
 COMPANY = ("alone", "two busy loops", "a second training")
 CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_NUM_THREADS")  # of whoever starts the benchmark
@@ -73,7 +77,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
     parser.add_argument("--company", nargs="+", choices=COMPANY, default=list(COMPANY))
-    parser.add_argument("--csv", type=Path)
+    parser.add_argument("--machine", default=platform.processor() or platform.machine(), help="its name in the file")
+    parser.add_argument("--csv", type=Path, help="file to add the rows to")
     arguments = parser.parse_args()
     rows = []
     for number in range(arguments.rounds):
@@ -81,7 +86,16 @@ def main() -> None:
             for name in arguments.settings:
                 load = os.getloadavg()[0]
                 taken = seconds(kind, SETTINGS[name], arguments.steps)
-                rows.append({"round": number, "company": kind, "setting": name, "seconds": round(taken, 2)})
+                rows.append(
+                    {
+                        "machine": arguments.machine,
+                        "company": kind,
+                        "steps": arguments.steps,
+                        "round": number,
+                        "setting": name,
+                        "seconds": round(taken, 2),
+                    }
+                )
                 print(f"{kind}, {name}: {taken:.2f} s (load before {load:.1f})", flush=True)
     for kind in arguments.company:
         medians = {
@@ -91,9 +105,10 @@ def main() -> None:
         print(f"{kind}: " + ", ".join(f"{name} {value:.2f} s" for name, value in medians.items()))
     if arguments.csv is not None:
         arguments.csv.parent.mkdir(parents=True, exist_ok=True)
-        with arguments.csv.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
+        with arguments.csv.open("a", newline="") as file:
+            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+            if not file.tell():
+                writer.writeheader()
             writer.writerows(rows)
 
 
