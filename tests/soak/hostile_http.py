@@ -94,18 +94,8 @@ def _request_line(rng: random.Random, _: Victim) -> Attack:
         b"/\xff\xfe",
         b"/\x7f",
     )
-    versions = (
-        b"HTTP/1.1",
-        b"HTTP/1.0",
-        b"HTTP/0.9",
-        b"HTTP/2.0",
-        b"HTTP/9.9",
-        b"http/1.1",
-        b"HTTP/1.1 x",
-        b"",
-        b"HTTP/",
-    )
-    line = b" ".join((rng.choice(methods), rng.choice(targets), rng.choice(versions)))
+    numbered = b"HTTP/1.1 HTTP/1.0 HTTP/0.9 HTTP/2.0 HTTP/9.9 http/1.1".split()
+    line = b" ".join((rng.choice(methods), rng.choice(targets), rng.choice((*numbered, b"HTTP/1.1 x", b"", b"HTTP/"))))
     ends = (b"\r\n", b"\n", b"\r", b"\r\n\r\n")
     return Attack("request line", (line + rng.choice(ends) + HOST + b"\r\n\r\n",), "half-close")
 

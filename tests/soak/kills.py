@@ -7,6 +7,7 @@ that was never killed: weights, state of the optimiser, and log but for its time
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import multiprocessing
 import os
@@ -19,13 +20,16 @@ import time
 from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from torchcaps import from_pretrained
 from torchcaps.train import fit, load_recipe
 from torchcaps.train.checkpoint import all_checkpoints
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext
 
 __all__ = [
     "EIGHT_STEPS",
@@ -50,13 +54,18 @@ MANY_STEPS = ("training.steps=60", "log.checkpoint_every=4", "log.validate_every
 TIMES = ("images_per_second", "step_ms", "seconds")
 EVENTS = ("open", "os.mkdir", "os.rename", "os.symlink", "os.chmod", "tempfile.mkdtemp", "shutil.rmtree", "os.truncate")
 EVENTS_IN_OPEN_FOLDERS = ("os.remove", "os.rmdir")  # rmtree names what it removes without the folder
-# Each run is a process of its own that can be killed, forked from one that has imported torch already.
-processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["torchcaps.train", "torch._dynamo"])  # the optimiser imports it at its first step
 
 
 class DifferenceError(Exception):
     """A run that was killed is not as one that was not."""
+
+
+@functools.cache
+def processes() -> ForkServerContext:
+    """Each run is a process of its own that can be killed, forked from one that has imported torch already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torchcaps.train", "torch._dynamo"])  # the optimiser imports it at its first step
+    return context
 
 
 class Whole:
@@ -143,7 +152,7 @@ def check_what_is_seen(folder: Path) -> None:
 
 
 def _started(folder: Path, changes: tuple[str, ...], kill_at: int = 0, note: Path | None = None) -> BaseProcess:
-    process = processes.Process(target=_train, args=(folder, changes, kill_at, note))
+    process = processes().Process(target=_train, args=(folder, changes, kill_at, note))
     process.start()
     return process
 

@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("resource", reason="the soak needs fork and the system's limits")  # worker.py imports it
+
 from tests.soak import worker
 from tests.soak.harness import soak
 from tests.soak.mutate import input_of
@@ -17,7 +20,6 @@ from tests.soak.target import Target
 from torchcaps.errors import DataError
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the soak needs fork")
 
 
 def refuse() -> None:

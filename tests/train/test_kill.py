@@ -23,6 +23,8 @@ from torchcaps.train import fit, load_recipe
 from torchcaps.train.interrupt import OutOfTimeError
 from training_runs import TINY, losses, train_tiny, weights
 
+pytest.importorskip("resource", reason="Windows has no kill -9 and forks no process")
+
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "torchcaps", "train", "demo", "--device", "cpu", "-q", *TINY, *arguments]
@@ -145,9 +147,10 @@ def test_two_processes_count_once_what_they_had_counted_before_a_stop(tmp_path):
     for number in range(2):
         if number == 1:
             shutil.copytree(tmp_path / "two", tmp_path / "one after two")
-        port, threads = free_port(), processes.SimpleQueue()
+        port, threads = free_port(), processes().SimpleQueue()
         both = [
-            processes.Process(target=piece, args=(tmp_path / "two", changes, rank, port, threads)) for rank in range(2)
+            processes().Process(target=piece, args=(tmp_path / "two", changes, rank, port, threads))
+            for rank in range(2)
         ]
         for process in both:
             process.start()
