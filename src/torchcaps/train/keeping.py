@@ -11,7 +11,7 @@ EARLY_FACTOR = 4
 
 
 def steps_to_keep(steps: Iterable[int], most: int) -> list[int]:
-    """At most ``most`` of these steps, in order: the first, the newest two, and others a factor apart.
+    """At most ``most`` of these steps, in order: the first, the newest two, and others at about equal ratios.
 
     The step that goes is the one without which two neighbours are closest, as a ratio. So the result follows from what
     is there, without a memory. Where a step is added each time and the first two are a factor of f apart, no two
