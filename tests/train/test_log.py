@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
-from torchcaps.train import fit, fitting
+from torchcaps.train import fit
 from torchcaps.train.log import PlainProgress, ProgressBar
 from training_runs import tiny_recipe
 
@@ -95,5 +97,5 @@ def test_lines_of_a_fast_run_are_seconds_apart_and_its_last_step_has_one(clock, 
 
 
 def test_a_quiet_run_has_no_progress(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "make_progress", None)
+    monkeypatch.setattr(importlib.import_module("torchcaps.train.fit"), "make_progress", None)
     fit(tiny_recipe("training.steps=1"), run_dir=tmp_path / "run", device="cpu", progress=False)

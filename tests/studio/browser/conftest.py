@@ -55,7 +55,7 @@ def networks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "studio-networks"
         folder.mkdir(exist_ok=True)
     else:
-        folder = cache.mkdir("torchcaps-studio")
+        folder = cache.mkdir("torchcaps-studio-networks")
     torch.use_deterministic_algorithms(False)  # training is seeded already, and this would only slow it
     return trained_networks(folder)
 
